@@ -1,0 +1,1 @@
+//! The frame of every tool that is not a hook.

@@ -1,0 +1,1 @@
+//! Decisions: no clock, no files, no environment.

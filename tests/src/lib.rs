@@ -1,0 +1,1 @@
+//! Fakes and drivers that the test targets share.
