@@ -1,1 +1,4 @@
 //! Decisions: no clock, no files, no environment.
+
+pub mod session_id;
+pub mod time_text;

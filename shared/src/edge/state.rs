@@ -1,0 +1,363 @@
+//! The state root: every read and write of our own files goes through here.
+//!
+//! Paths are resolved beneath an open handle of the root and follow no symbolic
+//! link, so a planted link can neither leak nor overwrite a file elsewhere. (The
+//! shards and the adopted account are links on purpose; `store` handles those.)
+//! Files are private, owner-checked and read up to a bound. A file is replaced
+//! whole: written beside, then renamed.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::env;
+
+/// The most that is read of any state file, in bytes.
+pub const STATE_FILE_BYTES_MAX: usize = 4 << 20;
+
+const DIR_MODE: Mode = Mode::RWXU;
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Whether a replaced file must survive a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Survives the death of the process; a power cut may bring the old one back.
+    Process,
+    /// Survives a power cut: for what would repeat an act or lose a login.
+    Power,
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// For reading; it must exist.
+    Read,
+    /// For whole lines at the end; made if missing.
+    Append,
+    /// As a lock; made if missing.
+    Lock,
+    /// Made by us, now; an existing one is an error.
+    Exclusive,
+}
+
+/// An open state root.
+#[derive(Debug)]
+pub struct State {
+    path: PathBuf,
+    dir: OwnedFd,
+}
+
+impl State {
+    /// Where the root is when nothing names it: `$RUNGS_HOME`, else `~/.rungs`.
+    pub fn default_path() -> Option<PathBuf> {
+        env::path(env::RUNGS_HOME).or_else(|| Some(env::path(env::HOME)?.join(".rungs")))
+    }
+
+    /// Opens the root, making it (private) where it is missing.
+    ///
+    /// # Errors
+    /// It can't be made or opened, is not a folder, or belongs to another user.
+    pub fn open_root(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = match fs::openat(CWD, path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {
+                if let Some(parent) = path.parent() {
+                    fs_err::create_dir_all(parent)?;
+                }
+                match fs::mkdirat(CWD, path, DIR_MODE) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                fs::openat(CWD, path, flags, Mode::empty())?
+            }
+            other => other?,
+        };
+        owned_by_us(dir.as_fd())?;
+        Ok(Self { path: path.to_path_buf(), dir })
+    }
+
+    /// The root's path, for messages and for the links of rung 2.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a file or folder of that name is there. A name that can't be
+    /// looked at counts as there: the switches err on the side of doing nothing.
+    pub fn exists(&self, name: &str) -> bool {
+        !matches!(fs::accessat(&self.dir, name, fs::Access::EXISTS, AtFlags::empty()), Err(Errno::NOENT | Errno::NOTDIR))
+    }
+
+    /// Opens a file beneath the root.
+    ///
+    /// # Errors
+    /// As the system says; a link on the way, another owner or another kind of
+    /// file is an error too.
+    pub fn open(&self, name: &str, access: Access) -> io::Result<OwnedFd> {
+        let base = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags = match access {
+            Access::Read => base | OFlags::RDONLY,
+            Access::Append => base | OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE,
+            Access::Lock => base | OFlags::RDWR | OFlags::CREATE,
+            Access::Exclusive => base | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+        };
+        let file = match self.open_beneath(name, flags) {
+            Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
+                if let Some((parent, _)) = name.rsplit_once('/') {
+                    self.make_dirs(parent)?;
+                }
+                self.open_beneath(name, flags)?
+            }
+            other => other?,
+        };
+        regular_and_ours(file.as_fd())?;
+        Ok(file)
+    }
+
+    fn open_beneath(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() };
+        #[cfg(target_os = "linux")]
+        match fs::openat2(&self.dir, name, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
+            // Kernels before 5.6 and strict sandboxes lack the call.
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            other => return other,
+        }
+        fs::openat(&self.dir, name, flags, mode)
+    }
+
+    /// Makes the folders of `name` beneath the root, private, following no link.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn make_dirs(&self, name: &str) -> io::Result<()> {
+        let mut made = String::with_capacity(name.len());
+        for part in name.split('/') {
+            if !made.is_empty() {
+                made.push('/');
+            }
+            let parent = self.open_dir(&made)?;
+            match fs::mkdirat(&parent, part, DIR_MODE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            made.push_str(part);
+        }
+        Ok(())
+    }
+
+    fn open_dir(&self, name: &str) -> io::Result<OwnedFd> {
+        let name = if name.is_empty() { "." } else { name.trim_end_matches('/') };
+        Ok(self.open_beneath(name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW)?)
+    }
+
+    /// Reads a whole file; `None` where it is missing.
+    ///
+    /// # Errors
+    /// Unreadable, not ours, or larger than [`STATE_FILE_BYTES_MAX`].
+    pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.open(name, Access::Read) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other?,
+        };
+        let mut bytes = Vec::with_capacity(4096);
+        loop {
+            match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
+                Ok(0) => return Ok(Some(bytes)),
+                Ok(_) if bytes.len() > STATE_FILE_BYTES_MAX => {
+                    return Err(io::Error::new(ErrorKind::FileTooLarge, format!("{name} is larger than a state file may be")));
+                }
+                Ok(_) => bytes.reserve(4096),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads the last `bytes_max` of a file; the flag says whether that is all
+    /// of it. `None` where it is missing.
+    ///
+    /// # Errors
+    /// Unreadable or not ours.
+    pub fn read_tail(&self, name: &str, bytes_max: usize) -> io::Result<Option<(Vec<u8>, bool)>> {
+        match self.open(name, Access::Read) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            other => read_tail_of(other?.as_fd(), bytes_max).map(Some),
+        }
+    }
+
+    /// Appends whole lines with one write, so that parallel writers never mix.
+    ///
+    /// # Errors
+    /// As the system says; a short write is an error.
+    pub fn append(&self, name: &str, lines: &[u8]) -> io::Result<()> {
+        let file = self.open(name, Access::Append)?;
+        write_all_at_once(file.as_fd(), lines)
+    }
+
+    /// Makes a file that must not exist yet, with its content.
+    ///
+    /// `Ok(false)` means that it was there already: somebody else has the claim.
+    ///
+    /// # Errors
+    /// As the system says; a file that could not be filled is taken away again.
+    pub fn create(&self, name: &str, content: &[u8], durability: Durability) -> io::Result<bool> {
+        // Filled beside and linked into place, so that a claim never shows empty.
+        let beside = self.write_beside(name, content, durability)?;
+        let linked = fs::linkat(&self.dir, &beside, &self.dir, name, AtFlags::empty());
+        let removed = fs::unlinkat(&self.dir, &beside, AtFlags::empty());
+        match linked {
+            Ok(()) => {
+                removed?;
+                Ok(true)
+            }
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Replaces a file whole: the old content or the new, never a part.
+    ///
+    /// # Errors
+    /// As the system says; the old file is then untouched.
+    pub fn replace(&self, name: &str, content: &[u8], durability: Durability) -> io::Result<()> {
+        let beside = self.write_beside(name, content, durability)?;
+        match fs::renameat(&self.dir, &beside, &self.dir, name) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                // The rename's error is the one to report.
+                fs::unlinkat(&self.dir, &beside, AtFlags::empty()).ok();
+                Err(error.into())
+            }
+        }
+    }
+
+    fn write_beside(&self, name: &str, content: &[u8], durability: Durability) -> io::Result<String> {
+        let beside = format!("{name}.{}.tmp", rustix::process::getpid().as_raw_nonzero());
+        let file = match self.open(&beside, Access::Exclusive) {
+            // Left by a process of the same pid that died in between.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                fs::unlinkat(&self.dir, &beside, AtFlags::empty())?;
+                self.open(&beside, Access::Exclusive)?
+            }
+            other => other?,
+        };
+        let written = write_all_at_once(file.as_fd(), content).and_then(|()| match durability {
+            Durability::Process => Ok(()),
+            Durability::Power => Ok(fs::fsync(&file)?),
+        });
+        if let Err(error) = written {
+            fs::unlinkat(&self.dir, &beside, AtFlags::empty()).ok();
+            return Err(error);
+        }
+        Ok(beside)
+    }
+
+    /// Takes a file away; a missing one is fine.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::unlinkat(&self.dir, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives a file another name under the root, replacing what is there.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(fs::renameat(&self.dir, from, &self.dir, to)?)
+    }
+
+    /// Names in a folder, sorted; none where it is missing.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn list(&self, name: &str) -> io::Result<Vec<String>> {
+        let dir = match self.open_dir(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut names = Vec::new();
+        for entry in fs::Dir::read_from(&dir)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().to_str()
+                && name != "."
+                && name != ".."
+            {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Size of a file in bytes and when it was last written (ms since 1970).
+    ///
+    /// # Errors
+    /// Missing or unreadable.
+    pub fn stat(&self, name: &str) -> io::Result<(u64, i64)> {
+        let stat = fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let written = stat.st_mtime * 1000 + stat.st_mtime_nsec.cast_signed() / 1_000_000;
+        Ok((u64::try_from(stat.st_size).unwrap_or(0), written))
+    }
+
+    /// The root's handle, for rung 2's links.
+    pub fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+}
+
+/// Reads the last `bytes_max` of an open file; the flag says whether that is all.
+///
+/// # Errors
+/// As the system says.
+pub fn read_tail_of(file: BorrowedFd<'_>, bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
+    let size = usize::try_from(fs::fstat(file)?.st_size).unwrap_or(0);
+    let start = size.saturating_sub(bytes_max);
+    let mut bytes = vec![0; size - start];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::pread(file, rest, (start + filled) as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    bytes.truncate(filled);
+    Ok((bytes, start == 0))
+}
+
+fn write_all_at_once(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+    loop {
+        match rustix::io::write(file, bytes) {
+            Ok(written) if written == bytes.len() => return Ok(()),
+            Ok(_) => return Err(io::Error::new(ErrorKind::WriteZero, "only part of it could be written")),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn owned_by_us(file: BorrowedFd<'_>) -> io::Result<fs::Stat> {
+    let stat = fs::fstat(file)?;
+    if stat.st_uid == rustix::process::geteuid().as_raw() {
+        Ok(stat)
+    } else {
+        Err(io::Error::new(ErrorKind::PermissionDenied, "it belongs to another user"))
+    }
+}
+
+fn regular_and_ours(file: BorrowedFd<'_>) -> io::Result<()> {
+    let stat = owned_by_us(file)?;
+    if fs::FileType::from_raw_mode(stat.st_mode).is_file() {
+        Ok(())
+    } else {
+        Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
+    }
+}
