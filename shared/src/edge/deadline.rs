@@ -5,7 +5,10 @@
 //! went away must not kill a hook either, so SIGPIPE is ignored: the hooks have
 //! no `std` start code that would do it.
 
-#![expect(unsafe_code, reason = "signal dispositions have no safe interface in std or rustix")]
+#![expect(
+    unsafe_code,
+    reason = "signal dispositions have no safe interface in std or rustix"
+)]
 
 /// Ends the process with exit code 0 after `seconds`, and ignores SIGPIPE.
 pub fn arm(seconds: u32) {

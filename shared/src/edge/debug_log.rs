@@ -23,7 +23,11 @@ pub fn line(state: &State, sid: Option<&SessionId>, hook: &str, text: &str) {
     if state.stat(&name).is_ok_and(|(size, _)| size > BYTES_MAX) {
         drop(state.rename(&name, &format!("{name}.1")));
     }
-    let one_line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(2000).collect();
+    let one_line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(2000)
+        .collect();
     let line = format!("{} {hook} {one_line}\n", time_text::rfc3339_ms(clock::now_ms()));
     drop(state.append(&name, line.as_bytes()));
 }

@@ -4,7 +4,10 @@
 //! elsewhere. Variables that may hold a secret are only asked whether they are
 //! set ([`is_set`]); their value is never read.
 
-#![expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the one reader of the environment"
+)]
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -65,4 +68,32 @@ pub fn is_set(name: &str) -> bool {
 /// The client's folder: `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
 pub fn claude_dir() -> Option<PathBuf> {
     path(CLAUDE_CONFIG_DIR).or_else(|| Some(path(HOME)?.join(".claude")))
+}
+
+/// Takes out of a child's environment what the client adds for its own children,
+/// secrets included, so that nothing of it reaches programs that we start.
+#[cfg(feature = "spawn")]
+pub fn without_client_variables(command: &mut std::process::Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_none_or(is_client_variable) {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// Whether the client sets this variable for its own children, or it is a secret
+/// (names measured, 2.1.332).
+pub fn is_client_variable(name: &str) -> bool {
+    matches!(
+        name,
+        "AI_AGENT"
+            | "CLAUDECODE"
+            | CLAUDE_PID
+            | "CLAUDE_EFFORT"
+            | "CLAUDE_ENV_FILE"
+            | "CLAUDE_PROJECT_DIR"
+            | CLAUDE_JOB_DIR
+    ) || matches!(name, ANTHROPIC_API_KEY | ANTHROPIC_AUTH_TOKEN)
+        || name.starts_with("CLAUDE_CODE_")
+        || name.starts_with("CLAUDE_PLUGIN_")
 }

@@ -1,9 +1,17 @@
 //! Effects, one a file.
 
+pub mod client_session;
 pub mod clock;
+pub mod config;
 pub mod deadline;
 pub mod debug_log;
 pub mod env;
+pub mod episode;
+pub mod lease_file;
 pub mod lock;
 pub mod proc;
+pub mod recheck;
+pub mod signal;
+#[cfg(feature = "spawn")]
+pub mod spawn;
 pub mod state;

@@ -73,7 +73,12 @@ pub fn parent_of(pid: i32) -> Option<i32> {
 pub fn argv(pid: i32) -> Option<Vec<OsString>> {
     let bytes = fs_err::read(format!("/proc/{pid}/cmdline")).ok()?;
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
-    Some(bytes.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect())
+    Some(
+        bytes
+            .split(|byte| *byte == 0)
+            .map(|word| OsString::from_vec(word.to_vec()))
+            .collect(),
+    )
 }
 
 /// The environment it was started with, as `NAME=value` words.
@@ -95,7 +100,9 @@ pub fn executable(pid: i32) -> Option<PathBuf> {
 
 /// The pid namespace, as the kernel names it (`pid:[4026531836]`).
 pub fn pid_namespace(pid: i32) -> Option<String> {
-    fs_err::read_link(format!("/proc/{pid}/ns/pid")).ok().map(|path| path.to_string_lossy().into_owned())
+    fs_err::read_link(format!("/proc/{pid}/ns/pid"))
+        .ok()
+        .map(|path| path.to_string_lossy().into_owned())
 }
 
 /// The machine's id, which outlives boots.

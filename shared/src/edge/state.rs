@@ -76,7 +76,10 @@ impl State {
             other => other?,
         };
         owned_by_us(dir.as_fd())?;
-        Ok(Self { path: path.to_path_buf(), dir })
+        Ok(Self {
+            path: path.to_path_buf(),
+            dir,
+        })
     }
 
     /// The root's path, for messages and for the links of rung 2.
@@ -87,7 +90,10 @@ impl State {
     /// Whether a file or folder of that name is there. A name that can't be
     /// looked at counts as there: the switches err on the side of doing nothing.
     pub fn exists(&self, name: &str) -> bool {
-        !matches!(fs::accessat(&self.dir, name, fs::Access::EXISTS, AtFlags::empty()), Err(Errno::NOENT | Errno::NOTDIR))
+        !matches!(
+            fs::accessat(&self.dir, name, fs::Access::EXISTS, AtFlags::empty()),
+            Err(Errno::NOENT | Errno::NOTDIR)
+        )
     }
 
     /// Opens a file beneath the root.
@@ -117,9 +123,19 @@ impl State {
     }
 
     fn open_beneath(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-        let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() };
+        let mode = if flags.contains(OFlags::CREATE) {
+            FILE_MODE
+        } else {
+            Mode::empty()
+        };
         #[cfg(target_os = "linux")]
-        match fs::openat2(&self.dir, name, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
+        match fs::openat2(
+            &self.dir,
+            name,
+            flags,
+            mode,
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+        ) {
             // Kernels before 5.6 and strict sandboxes lack the call.
             Err(Errno::NOSYS | Errno::PERM) => {}
             other => return other,
@@ -148,8 +164,15 @@ impl State {
     }
 
     fn open_dir(&self, name: &str) -> io::Result<OwnedFd> {
-        let name = if name.is_empty() { "." } else { name.trim_end_matches('/') };
-        Ok(self.open_beneath(name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW)?)
+        let name = if name.is_empty() {
+            "."
+        } else {
+            name.trim_end_matches('/')
+        };
+        Ok(self.open_beneath(
+            name,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        )?)
     }
 
     /// Reads a whole file; `None` where it is missing.
@@ -166,7 +189,10 @@ impl State {
             match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
                 Ok(0) => return Ok(Some(bytes)),
                 Ok(_) if bytes.len() > STATE_FILE_BYTES_MAX => {
-                    return Err(io::Error::new(ErrorKind::FileTooLarge, format!("{name} is larger than a state file may be")));
+                    return Err(io::Error::new(
+                        ErrorKind::FileTooLarge,
+                        format!("{name} is larger than a state file may be"),
+                    ));
                 }
                 Ok(_) => bytes.reserve(4096),
                 Err(Errno::INTR) => {}
@@ -337,7 +363,12 @@ fn write_all_at_once(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     loop {
         match rustix::io::write(file, bytes) {
             Ok(written) if written == bytes.len() => return Ok(()),
-            Ok(_) => return Err(io::Error::new(ErrorKind::WriteZero, "only part of it could be written")),
+            Ok(_) => {
+                return Err(io::Error::new(
+                    ErrorKind::WriteZero,
+                    "only part of it could be written",
+                ));
+            }
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -349,7 +380,10 @@ fn owned_by_us(file: BorrowedFd<'_>) -> io::Result<fs::Stat> {
     if stat.st_uid == rustix::process::geteuid().as_raw() {
         Ok(stat)
     } else {
-        Err(io::Error::new(ErrorKind::PermissionDenied, "it belongs to another user"))
+        Err(io::Error::new(
+            ErrorKind::PermissionDenied,
+            "it belongs to another user",
+        ))
     }
 }
 
@@ -358,6 +392,9 @@ fn regular_and_ours(file: BorrowedFd<'_>) -> io::Result<()> {
     if fs::FileType::from_raw_mode(stat.st_mode).is_file() {
         Ok(())
     } else {
-        Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
+        Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is not a regular file",
+        ))
     }
 }

@@ -113,9 +113,7 @@ impl<'a> Payload<'a> {
         // serde would also take an array for a struct; `[]` would then pass as
         // a payload without any field.
         if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
-            return Err(serde::de::Error::custom(
-                "expected a JSON object, found an array",
-            ));
+            return Err(serde::de::Error::custom("expected a JSON object, found an array"));
         }
         serde_json::from_slice(bytes)
     }
@@ -165,8 +163,7 @@ mod tests {
 
     #[test]
     fn null_is_absent() {
-        let payload =
-            Payload::parse(br#"{"agent_id":null,"background_tasks":null,"stop_hook_active":null}"#);
+        let payload = Payload::parse(br#"{"agent_id":null,"background_tasks":null,"stop_hook_active":null}"#);
         assert_eq!(payload.unwrap(), Payload::default());
     }
 
@@ -196,11 +193,7 @@ mod tests {
             b"{\"background_tasks\":{}}",
             b"{\"session_id\":\"\xff\"}",
         ] {
-            assert!(
-                Payload::parse(bad).is_err(),
-                "{}",
-                String::from_utf8_lossy(bad)
-            );
+            assert!(Payload::parse(bad).is_err(), "{}", String::from_utf8_lossy(bad));
         }
     }
 }

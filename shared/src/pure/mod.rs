@@ -1,5 +1,7 @@
 //! Decisions: no clock, no files, no environment.
 
 pub mod hook_payload;
+pub mod lease;
+pub mod prompt_author;
 pub mod session_id;
 pub mod time_text;

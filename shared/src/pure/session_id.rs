@@ -20,7 +20,9 @@ pub struct PromptId(String);
 fn is_safe(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= ID_BYTES_MAX
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
 impl SessionId {
