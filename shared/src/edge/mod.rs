@@ -1,5 +1,6 @@
 //! Effects, one a file.
 
+pub mod client_lock;
 pub mod client_session;
 pub mod clock;
 pub mod config;
@@ -9,9 +10,12 @@ pub mod env;
 pub mod episode;
 pub mod lease_file;
 pub mod lock;
+pub mod pool_file;
 pub mod proc;
 pub mod recheck;
+pub mod shard;
 pub mod signal;
 #[cfg(feature = "spawn")]
 pub mod spawn;
 pub mod state;
+pub mod store;
