@@ -1,9 +1,15 @@
 //! Decisions: no clock, no files, no environment.
 
+#[cfg(feature = "zones")]
+pub mod diagnosis;
+#[cfg(feature = "zones")]
+mod failure;
 pub mod hook_payload;
 pub mod lease;
 mod lenient;
 pub mod prompt_author;
+#[cfg(feature = "zones")]
+pub mod observed;
 #[cfg(feature = "zones")]
 pub mod reset_time;
 pub mod session_id;

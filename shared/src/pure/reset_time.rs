@@ -349,6 +349,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn every_published_form_is_read() {
         let cases = [
             // anthropics/claude-code#4048, haskell-agent#1305
