@@ -1,8 +1,18 @@
 //! Decisions: no clock, no files, no environment.
 
+#[cfg(feature = "zones")]
+pub mod diagnosis;
+#[cfg(feature = "zones")]
+mod failure;
 pub mod hook_payload;
 pub mod lease;
+mod lenient;
+#[cfg(feature = "zones")]
+pub mod observed;
 pub mod pool;
 pub mod prompt_author;
+#[cfg(feature = "zones")]
+pub mod reset_time;
 pub mod session_id;
 pub mod time_text;
+pub mod transcript;
