@@ -19,3 +19,4 @@ pub mod signal;
 pub mod spawn;
 pub mod state;
 pub mod store;
+pub mod transcript_file;
