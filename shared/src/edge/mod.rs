@@ -17,6 +17,7 @@ pub mod shard;
 pub mod signal;
 #[cfg(feature = "spawn")]
 pub mod spawn;
+pub mod settings_file;
 pub mod state;
 pub mod store;
 pub mod transcript_file;

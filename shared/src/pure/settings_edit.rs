@@ -70,6 +70,15 @@ pub struct Edited {
     pub before: Before,
 }
 
+/// Which of our entries [`take`] removes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ours<'a> {
+    /// The hooks, recognised by their shape.
+    pub hooks: bool,
+    /// These `env` entries, by key and value.
+    pub env: &'a [(String, String)],
+}
+
 /// A replacement of the bytes from `start` to `end`.
 struct Splice {
     start: usize,
@@ -137,16 +146,11 @@ pub fn put(bytes: &[u8], additions: &str) -> Result<Edited, Refusal> {
     })
 }
 
-/// Removes what is ours (hooks by their shape, the entries of `env` by key and
-/// value) and gives the rest back byte for byte. Containers left
+/// Removes what is ours and gives the rest back byte for byte. Containers left
 /// empty by it go too, unless `before` says that they were there. `None`
 /// stands for a file that held nothing but ours and was not there before (or
 /// was blank: then [`Before::blank`] is its content).
-pub fn take(
-    bytes: &[u8],
-    env: &[(String, String)],
-    before: &Before,
-) -> Result<Option<Vec<u8>>, Refusal> {
+pub fn take(bytes: &[u8], ours: Ours<'_>, before: &Before) -> Result<Option<Vec<u8>>, Refusal> {
     let text = utf8(bytes)?;
     if is_blank(text) {
         return Ok(Some(bytes.to_vec()));
@@ -162,8 +166,8 @@ pub fn take(
     for member in members {
         let path = format!("/{}", member.key);
         let removed = match member.key.as_str() {
-            "hooks" => taking.hooks(&member.value, &path)?,
-            "env" => taking.env(&member.value, &path, env)?,
+            "hooks" if ours.hooks => taking.hooks(&member.value, &path)?,
+            "env" if !ours.env.is_empty() => taking.env(&member.value, &path, ours.env)?,
             _ => false,
         };
         if removed {

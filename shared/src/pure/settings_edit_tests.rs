@@ -14,6 +14,10 @@ fn env() -> Vec<(String, String)> {
     vec![("SHARD".to_owned(), "/r/shards/default".to_owned())]
 }
 
+fn ours(env: &[(String, String)]) -> Ours<'_> {
+    Ours { hooks: true, env }
+}
+
 fn all() -> String {
     additions(Some(HOOKS_TEXT), &env()).unwrap()
 }
@@ -28,7 +32,7 @@ fn there_and_back(start: &str) -> String {
         root.get("env").unwrap().get("SHARD").unwrap().text(),
         Some("/r/shards/default")
     );
-    let back = take(&edited.bytes, &env(), &edited.before).unwrap();
+    let back = take(&edited.bytes, ours(&env()), &edited.before).unwrap();
     let expected = edited
         .before
         .blank
@@ -128,7 +132,7 @@ fn the_users_edits_in_between_stay() {
         .replacen("\"Stop\": [\n", "\"Stop\": [\n      {\"hooks\": [{\"command\": \"mine\"}]},\n", 1)
         .replacen("\"StopFailure\": [\n      {\n        \"hooks\": [\n", "\"StopFailure\": [\n      {\n        \"hooks\": [\n          {\"command\": \"also mine\"},\n", 1);
     assert_eq!(mine.matches("mine").count(), 2, "{mine}");
-    let back = take(mine.as_bytes(), &env(), &edited.before)
+    let back = take(mine.as_bytes(), ours(&env()), &edited.before)
         .unwrap()
         .unwrap();
     assert_eq!(
@@ -143,7 +147,7 @@ fn a_changed_env_value_is_the_users_and_stays() {
     let mine = String::from_utf8(edited.bytes)
         .unwrap()
         .replace("/r/shards", "/elsewhere");
-    let back = take(mine.as_bytes(), &env(), &edited.before)
+    let back = take(mine.as_bytes(), ours(&env()), &edited.before)
         .unwrap()
         .unwrap();
     assert_eq!(String::from_utf8(back).unwrap(), mine);
@@ -158,7 +162,7 @@ fn older_entries_are_found_whatever_their_prefix() {
     let old = HOOKS_TEXT.replace("/p/bin", "/older/place");
     let edited = put(b"{\"a\": 1}", &old).unwrap();
     assert!(!holds(&edited.bytes, HOOKS_TEXT).unwrap());
-    let back = take(&edited.bytes, &[], &Before::default())
+    let back = take(&edited.bytes, ours(&[]), &Before::default())
         .unwrap()
         .unwrap();
     assert_eq!(back, b"{\"a\": 1}");
@@ -261,13 +265,39 @@ fn an_edit_elsewhere_survives_in_generated_files() {
         };
         let edited = put(start.as_bytes(), &all()).unwrap();
         let changed = rename(&String::from_utf8(edited.bytes).unwrap());
-        let back = take(changed.as_bytes(), &env(), &edited.before)
+        let back = take(changed.as_bytes(), ours(&env()), &edited.before)
             .unwrap()
             .unwrap();
         assert_eq!(
             String::from_utf8(back).unwrap(),
             rename(&start),
             "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn hooks_and_env_come_and_go_on_their_own() {
+    for start in ["{}", "{\n  \"env\": {}\n}", "{\"a\": 1}"] {
+        let hooked = put(start.as_bytes(), HOOKS_TEXT).unwrap();
+        let both = put(&hooked.bytes, &additions(None, &env()).unwrap()).unwrap();
+        let env_only = Ours {
+            hooks: false,
+            env: &env(),
+        };
+        assert_eq!(
+            take(&both.bytes, env_only, &both.before).unwrap().unwrap(),
+            hooked.bytes
+        );
+        let hooks_only = Ours {
+            hooks: true,
+            env: &[],
+        };
+        assert_eq!(
+            take(&hooked.bytes, hooks_only, &hooked.before)
+                .unwrap()
+                .unwrap(),
+            start.as_bytes()
         );
     }
 }
