@@ -106,6 +106,18 @@ pub fn put_hooks(state: &State, path: &Path, hooks: &str, mode: Mode) -> Result<
     })
 }
 
+/// Takes the hooks out and leaves our `env` entries: the plugin brings the hooks.
+pub fn remove_hooks(state: &State, path: &Path, mode: Mode) -> Result<Outcome> {
+    edit(state, path, mode, |current, changed| {
+        let ours = Ours {
+            hooks: true,
+            env: &[],
+        };
+        let back = settings_edit::take(current, ours, &changed.before)?;
+        Ok(back.or_else(|| changed.existed.then(|| blank_of(changed))))
+    })
+}
+
 /// Sets one `env` entry; refused where the user has set it to something else.
 /// An entry of ours under that key is replaced.
 pub fn set_env(state: &State, path: &Path, key: &str, value: &str, mode: Mode) -> Result<Outcome> {
@@ -166,7 +178,7 @@ pub fn take_back(
         };
         let back = settings_edit::take(current, ours, &changed.before)?;
         let back = back.or_else(|| changed.existed.then(|| blank_of(changed)));
-        backup = changed.backup.clone();
+        backup.clone_from(&changed.backup);
         changed.env.clear();
         result.clone_from(&back);
         Ok(back)
@@ -204,6 +216,9 @@ pub fn recorded(state: &State, path: &Path) -> Result<Option<Changed>> {
 pub fn note(state: &State, member: &str, value: Option<Value>) -> Result<()> {
     let _held = hold(state)?;
     let mut record = read_record(state)?;
+    if value.is_none() && !record.contains_key(member) {
+        return Ok(());
+    }
     match value {
         Some(value) => record.insert(member.to_owned(), value),
         None => record.remove(member),
@@ -334,23 +349,19 @@ fn edit(
     if unchanged {
         return Ok(Outcome::Unchanged);
     }
-    match wanted {
-        Some(bytes) => {
-            replace(&found, &bytes)?;
-            Ok(Outcome::Written)
-        }
-        None => {
-            still_the_same(&found)?;
-            fs_err::remove_file(&found.target)?;
-            if changed.made_dir
-                && let Some(dir) = found.target.parent()
-            {
-                // Only if nobody else put anything there.
-                std::fs::remove_dir(dir).ok();
-            }
-            Ok(Outcome::Removed)
-        }
+    if let Some(bytes) = wanted {
+        replace(&found, &bytes)?;
+        return Ok(Outcome::Written);
     }
+    still_the_same(&found)?;
+    fs_err::remove_file(&found.target)?;
+    if changed.made_dir
+        && let Some(dir) = found.target.parent()
+    {
+        // Only if nobody else put anything there.
+        std::fs::remove_dir(dir).ok();
+    }
+    Ok(Outcome::Removed)
 }
 
 fn entries_of(changed: &Changed, key: &str) -> Vec<(String, String)> {

@@ -1,0 +1,1 @@
+pub(crate) use crate::log::{StatusArgs as Args, status as run};
