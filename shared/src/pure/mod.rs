@@ -5,6 +5,7 @@ pub mod diagnosis;
 #[cfg(feature = "zones")]
 mod failure;
 pub mod hook_payload;
+pub mod json_span;
 pub mod lease;
 mod lenient;
 #[cfg(feature = "zones")]
