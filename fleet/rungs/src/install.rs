@@ -8,7 +8,7 @@ use shared::edge::settings_file::{self, Mode, Outcome};
 use shared::edge::state::{Durability, State};
 
 use crate::places::{self, PlaceOptions, Places};
-use crate::{out, plugin, programs, registration};
+use crate::{doctor, out, plugin, programs, registration, try_it};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Print what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Run doctor and try afterwards
+    #[arg(long)]
+    show: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -66,6 +69,15 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         "To take it back: {} uninstall",
         places.bin().join("rungs").display()
     ));
+    if args.show {
+        out::line("\nIs all in order (rungs doctor)?");
+        let doctor = doctor::run(doctor::Args::of(args.places))?;
+        out::line("\nWhat it does (rungs try):");
+        let shown = try_it::run(try_it::Args::default())?;
+        if doctor != ExitCode::SUCCESS || shown != ExitCode::SUCCESS {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -143,10 +155,7 @@ fn check(places: &Places, source: &Path) -> Result<()> {
             tree.display()
         );
     }
-    let (root, claude) = (
-        places::resolve(&places.root),
-        places::resolve(&places.claude_dir),
-    );
+    let (root, claude) = (places::resolve(&places.root), places::resolve(&places.claude_dir));
     if root.starts_with(&claude) {
         bail!(
             "the state root {} lies inside the client's folder {}, where the client drops it for \

@@ -47,12 +47,12 @@ enum Verb {
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Install(args) => install::run(args),
-        Verb::Uninstall(args) => uninstall::run(args),
+        Verb::Uninstall(args) => uninstall::run(&args),
         Verb::Doctor(args) => doctor::run(args),
-        Verb::Status(args) => status::run(args),
-        Verb::Log(args) => log::run(args),
-        Verb::Off(args) => switch::off(args),
-        Verb::On(args) => switch::on(args),
+        Verb::Status(args) => status::run(&args),
+        Verb::Log(args) => log::run(&args),
+        Verb::Off(args) => switch::off(&args),
+        Verb::On(args) => switch::on(&args),
         Verb::Try(args) => try_it::run(args),
     };
     done.unwrap_or_else(|error| {

@@ -10,7 +10,7 @@ use shared::edge::state::State;
 /// The state root, as an option.
 #[derive(Args, Clone)]
 pub(crate) struct RootOption {
-    /// State root [default: $RUNGS_HOME or ~/.rungs]
+    /// State root [default: `$RUNGS_HOME` or `~/.rungs`]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
@@ -18,10 +18,10 @@ pub(crate) struct RootOption {
 /// All three places, as options.
 #[derive(Args, Clone)]
 pub(crate) struct PlaceOptions {
-    /// The client's folder [default: $CLAUDE_CONFIG_DIR or ~/.claude]
+    /// The client's folder [default: `$CLAUDE_CONFIG_DIR` or `~/.claude`]
     #[arg(long, value_name = "DIR")]
     claude_dir: Option<PathBuf>,
-    /// Where the copies of the programs go [default: ~/.local/share/rungs]
+    /// Where the copies of the programs go [default: `~/.local/share/rungs`]
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
     #[command(flatten)]
@@ -98,8 +98,12 @@ pub(crate) fn open_existing(root: &Path) -> Result<Option<State>> {
 
 /// The open root, made where it is missing.
 pub(crate) fn open(root: &Path) -> Result<State> {
-    State::open_root(root)
-        .with_context(|| format!("the state root {} can't be used; name another with --root", root.display()))
+    State::open_root(root).with_context(|| {
+        format!(
+            "the state root {} can't be used; name another with --root",
+            root.display()
+        )
+    })
 }
 
 /// The git working tree that holds a path (which need not exist yet), if any.
@@ -126,8 +130,7 @@ pub(crate) fn resolve(path: &Path) -> PathBuf {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
-    let path = std::path::absolute(path)
-        .with_context(|| format!("{} is no usable path", path.display()))?;
+    let path = std::path::absolute(path).with_context(|| format!("{} is no usable path", path.display()))?;
     if path.to_str().is_none_or(|text| text.contains(['\n', '\r'])) {
         bail!("{} is not plain UTF-8; choose another path", path.display());
     }

@@ -31,10 +31,7 @@ pub(crate) fn lay(places: &Places, source: &Path) -> Result<()> {
             places.marketplace().join(".claude-plugin/marketplace.json"),
             registration::marketplace(),
         ),
-        (
-            plugin.join(".claude-plugin/plugin.json"),
-            registration::plugin(),
-        ),
+        (plugin.join(".claude-plugin/plugin.json"), registration::plugin()),
         (
             plugin.join("hooks/hooks.json"),
             registration::plugin_hooks(&places.root),

@@ -38,8 +38,7 @@ pub(crate) fn require(folder: &Path, names: impl Iterator<Item = &'static str>) 
 
 /// Whether a path is an executable file.
 pub(crate) fn is_program(path: &Path) -> bool {
-    fs_err::metadata(path)
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    fs_err::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// Copies one executable into a folder; false where it is the same already.

@@ -7,8 +7,7 @@ use shared::pure::settings_edit::quoted;
 
 const HOOKS: &str = include_str!("../../../settings/hooks.json");
 const PLUGIN: &str = include_str!("../../../settings/plugin/.claude-plugin/plugin.json");
-const MARKETPLACE: &str =
-    include_str!("../../../settings/marketplace/.claude-plugin/marketplace.json");
+const MARKETPLACE: &str = include_str!("../../../settings/marketplace/.claude-plugin/marketplace.json");
 
 /// The default configuration, installed where there is none.
 pub(crate) const CONFIG: &str = include_str!("../../../settings/config.json");

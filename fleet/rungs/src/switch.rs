@@ -20,7 +20,7 @@ pub(crate) struct Args {
     root: RootOption,
 }
 
-pub(crate) fn off(args: Args) -> Result<ExitCode> {
+pub(crate) fn off(args: &Args) -> Result<ExitCode> {
     let state = places::open(&args.root.path()?)?;
     let since = format!("{}\n", time_text::rfc3339_ms(clock::now_ms()));
     let made = state.create(OFF, since.as_bytes(), Durability::Power)?;
@@ -32,7 +32,7 @@ pub(crate) fn off(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn on(args: Args) -> Result<ExitCode> {
+pub(crate) fn on(args: &Args) -> Result<ExitCode> {
     let state = args.root.open_existing()?;
     let was_off = state.as_ref().is_some_and(|state| state.exists(OFF));
     if let Some(state) = state {

@@ -20,13 +20,9 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let places = args.places.places()?;
-    let mode = if args.dry_run {
-        Mode::DryRun
-    } else {
-        Mode::Write
-    };
+    let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
     let scratch = tempfile::tempdir()?;
     let state = places::open_existing(&places.root)?.map_or_else(|| places::open(scratch.path()), Ok)?;
     if args.dry_run {
@@ -45,7 +41,10 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         (Outcome::Unchanged, _) => format!("{shown}: nothing of ours is in it."),
         (Outcome::Removed, _) => format!("{shown}: removed; it was not there before the install."),
         (Outcome::Written, Some(true)) => {
-            format!("{shown}: {} hooks taken out; byte for byte what it was.", back.hooks)
+            format!(
+                "{shown}: {} hooks taken out; byte for byte what it was.",
+                back.hooks
+            )
         }
         (Outcome::Written, _) => format!(
             "{shown}: {} hooks taken out; what was changed since the install stays.",

@@ -13,11 +13,11 @@ pub mod lock;
 pub mod pool_file;
 pub mod proc;
 pub mod recheck;
+pub mod settings_file;
 pub mod shard;
 pub mod signal;
 #[cfg(feature = "spawn")]
 pub mod spawn;
-pub mod settings_file;
 pub mod state;
 pub mod store;
 pub mod transcript_file;

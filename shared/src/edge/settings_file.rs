@@ -97,10 +97,7 @@ pub fn put_hooks(state: &State, path: &Path, hooks: &str, mode: Mode) -> Result<
         let base = settings_edit::take(current, ours, &changed.before)?;
         let base = base.unwrap_or_else(|| blank_of(changed));
         let edited = settings_edit::put(&base, hooks)?;
-        changed
-            .before
-            .empty
-            .retain(|path, _| !path.starts_with("/hooks"));
+        changed.before.empty.retain(|path, _| !path.starts_with("/hooks"));
         remember(changed, edited.before);
         Ok(Some(edited.bytes))
     })
@@ -148,13 +145,7 @@ pub fn unset_env(state: &State, path: &Path, key: &str, mode: Mode) -> Result<Ou
 
 /// Takes everything of ours out: the hooks, the recorded `env` entries, and
 /// one under `shard_key` whose value lies inside `root`.
-pub fn take_back(
-    state: &State,
-    path: &Path,
-    shard_key: &str,
-    root: &Path,
-    mode: Mode,
-) -> Result<TakenBack> {
+pub fn take_back(state: &State, path: &Path, shard_key: &str, root: &Path, mode: Mode) -> Result<TakenBack> {
     let mut hooks = 0;
     let mut env = Vec::new();
     let mut backup = None;
@@ -167,8 +158,7 @@ pub fn take_back(
             changed.env.push((shard_key.to_owned(), value));
         }
         for (key, value) in &changed.env {
-            if !env.contains(key) && settings_edit::env_value(current, key)?.as_ref() == Some(value)
-            {
+            if !env.contains(key) && settings_edit::env_value(current, key)?.as_ref() == Some(value) {
                 env.push(key.clone());
             }
         }
@@ -201,13 +191,9 @@ pub fn take_back(
 /// The record of one file, if we ever changed it.
 pub fn recorded(state: &State, path: &Path) -> Result<Option<Changed>> {
     let record = read_record(state)?;
-    let entry = record
-        .get("settings")
-        .and_then(|all| all.get(path_key(path)?));
+    let entry = record.get("settings").and_then(|all| all.get(path_key(path)?));
     Ok(match entry {
-        Some(value) => {
-            Some(serde_json::from_value(value.clone()).with_context(|| bad_record(state))?)
-        }
+        Some(value) => Some(serde_json::from_value(value.clone()).with_context(|| bad_record(state))?),
         None => None,
     })
 }
@@ -231,8 +217,7 @@ pub fn read_record(state: &State) -> Result<Map<String, Value>> {
     let Some(bytes) = state.read(RECORD).with_context(|| bad_record(state))? else {
         return Ok(Map::new());
     };
-    let record: Map<String, Value> =
-        serde_json::from_slice(&bytes).with_context(|| bad_record(state))?;
+    let record: Map<String, Value> = serde_json::from_slice(&bytes).with_context(|| bad_record(state))?;
     Ok(record)
 }
 
@@ -337,10 +322,7 @@ fn edit(
     }
     if !first || !unchanged {
         let entry = serde_json::to_value(&changed)?;
-        match record
-            .entry("settings")
-            .or_insert_with(|| Map::new().into())
-        {
+        match record.entry("settings").or_insert_with(|| Map::new().into()) {
             Value::Object(all) => all.insert(key.to_owned(), entry),
             _ => bail!(bad_record(state)),
         };
@@ -369,23 +351,14 @@ fn entries_of(changed: &Changed, key: &str) -> Vec<(String, String)> {
     ours.cloned().collect()
 }
 
-fn without_env(
-    current: &[u8],
-    env: &[(String, String)],
-    changed: &Changed,
-) -> Result<Option<Vec<u8>>> {
+fn without_env(current: &[u8], env: &[(String, String)], changed: &Changed) -> Result<Option<Vec<u8>>> {
     let ours = Ours { hooks: false, env };
     let back = settings_edit::take(current, ours, &changed.before)?;
     Ok(back.or_else(|| changed.existed.then(|| blank_of(changed))))
 }
 
 fn blank_of(changed: &Changed) -> Vec<u8> {
-    changed
-        .before
-        .blank
-        .clone()
-        .unwrap_or_default()
-        .into_bytes()
+    changed.before.blank.clone().unwrap_or_default().into_bytes()
 }
 
 fn remember(changed: &mut Changed, new: Before) {
@@ -398,10 +371,7 @@ fn remember(changed: &mut Changed, new: Before) {
 }
 
 fn replace(found: &Found, bytes: &[u8]) -> Result<()> {
-    let dir = found
-        .target
-        .parent()
-        .context("the settings file has no folder")?;
+    let dir = found.target.parent().context("the settings file has no folder")?;
     if !dir.exists() {
         fs_err::create_dir_all(dir)?;
         fs_err::set_permissions(dir, std::fs::Permissions::from_mode(0o700))?;

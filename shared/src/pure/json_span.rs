@@ -249,9 +249,7 @@ impl Reader<'_> {
                 self.at += 1;
                 Ok(true)
             }
-            _ => Err(self.fault(
-                self.unexpected(&format!("where ',' or '{}' should be", char::from(close))),
-            )),
+            _ => Err(self.fault(self.unexpected(&format!("where ',' or '{}' should be", char::from(close))))),
         }
     }
 
@@ -327,9 +325,7 @@ fn without_lone_surrogates(raw: &str) -> String {
                     }
                 })
         };
-        let low_follows = escape
-            .get(6..)
-            .is_some_and(|next| is_surrogate(next, false));
+        let low_follows = escape.get(6..).is_some_and(|next| is_surrogate(next, false));
         let (taken, kept) = if is_surrogate(escape, true) && low_follows {
             (12, true)
         } else if is_surrogate(escape, true) || is_surrogate(escape, false) {

@@ -14,7 +14,6 @@ pub mod pool;
 pub mod prompt_author;
 #[cfg(feature = "zones")]
 pub mod reset_time;
-pub mod json_span;
 pub mod session_id;
 pub mod settings_edit;
 pub mod time_text;

@@ -246,11 +246,7 @@ fn for_each_handler(bytes: &[u8], mut each: impl FnMut(&str, &Node)) -> Result<(
     };
     for event in object(hooks, "/hooks")? {
         for group in event.value.elements().unwrap_or_default() {
-            for handler in group
-                .get("hooks")
-                .and_then(Node::elements)
-                .unwrap_or_default()
-            {
+            for handler in group.get("hooks").and_then(Node::elements).unwrap_or_default() {
                 each(&event.key, handler);
             }
         }
@@ -322,17 +318,11 @@ impl Merge<'_> {
     fn array(&mut self, host: &Node, new: &[Node], path: &str) -> Result<(), Refusal> {
         let elements = array(host, path)?;
         let items: Vec<(usize, usize)> = elements.iter().map(|e| (e.start, e.end)).collect();
-        self.insert(
-            host,
-            &items,
-            path,
-            new.len(),
-            |printer, index, indent, out| {
-                if let Some(node) = new.get(index) {
-                    printer.print(node, indent, out);
-                }
-            },
-        );
+        self.insert(host, &items, path, new.len(), |printer, index, indent, out| {
+            if let Some(node) = new.get(index) {
+                printer.print(node, indent, out);
+            }
+        });
         Ok(())
     }
 
@@ -348,8 +338,8 @@ impl Merge<'_> {
         if count == 0 {
             return;
         }
-        let on_one_line = self.one_line
-            || (!items.is_empty() && !slice(self.text, host.start, host.end).contains('\n'));
+        let on_one_line =
+            self.one_line || (!items.is_empty() && !slice(self.text, host.start, host.end).contains('\n'));
         let layout = if on_one_line {
             Layout::OneLine {
                 spaced: self.text.contains("\": ") || !self.text.contains("\":"),
@@ -448,10 +438,7 @@ impl Taking<'_> {
                     self.drop_items(list, &items, &ours, "");
                 }
             }
-            let items: Vec<_> = groups
-                .iter()
-                .map(|group| (group.start, group.end))
-                .collect();
+            let items: Vec<_> = groups.iter().map(|group| (group.start, group.end)).collect();
             if self.goes(&items, &gone_groups, &path) {
                 gone.insert(event.start);
             } else {
@@ -491,13 +478,7 @@ impl Taking<'_> {
         !gone.is_empty() && gone.len() == items.len() && !self.before.empty.contains_key(path)
     }
 
-    fn drop_items(
-        &mut self,
-        host: &Node,
-        items: &[(usize, usize)],
-        gone: &BTreeSet<usize>,
-        path: &str,
-    ) {
+    fn drop_items(&mut self, host: &Node, items: &[(usize, usize)], gone: &BTreeSet<usize>, path: &str) {
         if gone.is_empty() {
             return;
         }
@@ -534,13 +515,8 @@ impl Taking<'_> {
 }
 
 enum Layout<'a> {
-    OneLine {
-        spaced: bool,
-    },
-    Lines {
-        newline: &'static str,
-        unit: &'a str,
-    },
+    OneLine { spaced: bool },
+    Lines { newline: &'static str, unit: &'a str },
 }
 
 impl<'a> Layout<'a> {
@@ -629,8 +605,7 @@ fn is_blank(text: &str) -> bool {
 }
 
 fn is_empty(node: &Node) -> bool {
-    node.members().is_some_and(<[Member]>::is_empty)
-        || node.elements().is_some_and(<[Node]>::is_empty)
+    node.members().is_some_and(<[Member]>::is_empty) || node.elements().is_some_and(<[Node]>::is_empty)
 }
 
 fn or_root(path: &str) -> &str {
@@ -685,9 +660,7 @@ fn is_line_start(text: &str, at: usize) -> bool {
 }
 
 fn line_start(text: &str, at: usize) -> usize {
-    slice(text, 0, at)
-        .rfind('\n')
-        .map_or(0, |newline| newline + 1)
+    slice(text, 0, at).rfind('\n').map_or(0, |newline| newline + 1)
 }
 
 /// The indentation of the first member of the file, two spaces if it has none.

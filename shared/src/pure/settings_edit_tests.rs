@@ -33,21 +33,14 @@ fn there_and_back(start: &str) -> String {
         Some("/r/shards/default")
     );
     let back = take(&edited.bytes, ours(&env()), &edited.before).unwrap();
-    let expected = edited
-        .before
-        .blank
-        .is_none()
-        .then(|| start.as_bytes().to_vec());
+    let expected = edited.before.blank.is_none().then(|| start.as_bytes().to_vec());
     assert_eq!(back, expected, "{start:?} became {text}");
     text
 }
 
 #[test]
 fn messy_files_come_back_byte_for_byte() {
-    let big = format!(
-        "{{\n  \"x\": [{}1]\n}}\n",
-        "\"0123456789\",\n".repeat(100_000)
-    );
+    let big = format!("{{\n  \"x\": [{}1]\n}}\n", "\"0123456789\",\n".repeat(100_000));
     for start in [
         "",
         "\n",
@@ -79,8 +72,7 @@ fn the_style_of_the_file_is_followed() {
         there_and_back("{\"a\":1}"),
         "{\"a\":1,\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"/p/bin/drive-gate\",\"args\":[\"--root\",\"/r\"],\"timeout\":10}]}],\"StopFailure\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"/p/bin/walled-heal\",\"args\":[\"--root\",\"/r\"],\"asyncRewake\":true,\"timeout\":2000000},{\"type\":\"command\",\"command\":\"/p/bin/wedge-heal\",\"args\":[\"--root\",\"/r\"],\"asyncRewake\":true,\"timeout\":2000000}]}]},\"env\":{\"SHARD\":\"/r/shards/default\"}}"
     );
-    let tabs =
-        there_and_back("{\r\n\t\"a\": 1,\r\n\t\"env\": {\r\n\t\t\"X\": \"y\"\r\n\t}\r\n}\r\n");
+    let tabs = there_and_back("{\r\n\t\"a\": 1,\r\n\t\"env\": {\r\n\t\t\"X\": \"y\"\r\n\t}\r\n}\r\n");
     assert!(
         tabs.contains("\"X\": \"y\",\r\n\t\t\"SHARD\": \"/r/shards/default\"\r\n\t},\r\n\t\"hooks\": {\r\n\t\t\"Stop\": [\r\n\t\t\t{\r\n\t\t\t\t\"hooks\": ["),
         "{tabs}"
@@ -103,10 +95,7 @@ fn what_the_client_would_not_read_is_refused() {
         refusal("{\"hooks\": {\"Stop\": {}}}"),
         "/hooks/Stop must be an array"
     );
-    assert_eq!(
-        refusal("{\"a\": 1, \"a\": 2}"),
-        "the key \"a\" stands twice"
-    );
+    assert_eq!(refusal("{\"a\": 1, \"a\": 2}"), "the key \"a\" stands twice");
     assert_eq!(
         refusal("{\"hooks\": {\"Stop\": [], \"Stop\": []}}"),
         "the key \"Stop\" stands twice"
@@ -115,10 +104,7 @@ fn what_the_client_would_not_read_is_refused() {
         refusal("{\"env\": {\"SHARD\": \"/mine\"}}"),
         "/env/SHARD is already set to another value"
     );
-    assert_eq!(
-        put(b"{\"\xff\": 1}", &all).unwrap_err(),
-        Refusal::NotUtf8(2)
-    );
+    assert_eq!(put(b"{\"\xff\": 1}", &all).unwrap_err(), Refusal::NotUtf8(2));
 }
 
 #[test]
@@ -129,8 +115,16 @@ fn the_users_edits_in_between_stay() {
     // A key of their own, a group in our event, a handler in our group.
     let mine = text
         .replacen("{\n", "{\n  \"model\": \"opus\",\n", 1)
-        .replacen("\"Stop\": [\n", "\"Stop\": [\n      {\"hooks\": [{\"command\": \"mine\"}]},\n", 1)
-        .replacen("\"StopFailure\": [\n      {\n        \"hooks\": [\n", "\"StopFailure\": [\n      {\n        \"hooks\": [\n          {\"command\": \"also mine\"},\n", 1);
+        .replacen(
+            "\"Stop\": [\n",
+            "\"Stop\": [\n      {\"hooks\": [{\"command\": \"mine\"}]},\n",
+            1,
+        )
+        .replacen(
+            "\"StopFailure\": [\n      {\n        \"hooks\": [\n",
+            "\"StopFailure\": [\n      {\n        \"hooks\": [\n          {\"command\": \"also mine\"},\n",
+            1,
+        );
     assert_eq!(mine.matches("mine").count(), 2, "{mine}");
     let back = take(mine.as_bytes(), ours(&env()), &edited.before)
         .unwrap()
@@ -268,11 +262,7 @@ fn an_edit_elsewhere_survives_in_generated_files() {
         let back = take(changed.as_bytes(), ours(&env()), &edited.before)
             .unwrap()
             .unwrap();
-        assert_eq!(
-            String::from_utf8(back).unwrap(),
-            rename(&start),
-            "seed {seed}"
-        );
+        assert_eq!(String::from_utf8(back).unwrap(), rename(&start), "seed {seed}");
     }
 }
 
@@ -294,9 +284,7 @@ fn hooks_and_env_come_and_go_on_their_own() {
             env: &[],
         };
         assert_eq!(
-            take(&hooked.bytes, hooks_only, &hooked.before)
-                .unwrap()
-                .unwrap(),
+            take(&hooked.bytes, hooks_only, &hooked.before).unwrap().unwrap(),
             start.as_bytes()
         );
     }

@@ -12,21 +12,25 @@ use super::Finding;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-pub(super) fn check(claude_dir: &Path) -> Option<Finding> {
+pub(super) fn check(claude_dir: &Path) -> Finding {
     let check = "client folder's checkout";
     let shown = claude_dir.display();
     if fs_err::symlink_metadata(claude_dir.join(".git")).is_err() {
-        return Some(Finding::ok(check, format!("{shown} is no git checkout of its own")));
+        return Finding::ok(check, format!("{shown} is no git checkout of its own"));
     }
     let Some(branch) = git(claude_dir, &["symbolic-ref", "--short", "-q", "HEAD"]) else {
-        return Some(match git(claude_dir, &["rev-parse", "--verify", "-q", "HEAD"]) {
+        return match git(claude_dir, &["rev-parse", "--verify", "-q", "HEAD"]) {
             Some(commit) => Finding::wrong(
                 check,
                 format!("{shown} is on no branch, at {commit}"),
                 "merge what it holds into main first; leave the folder on what runs until then",
             ),
-            None => Finding::not_looked(check, format!("git tells nothing about {shown}"), "see that git works there"),
-        });
+            None => Finding::not_looked(
+                check,
+                format!("git tells nothing about {shown}"),
+                "see that git works there",
+            ),
+        };
     };
     let mut wrong = Vec::new();
     let main = main_branch(claude_dir);
@@ -35,11 +39,11 @@ pub(super) fn check(claude_dir: &Path) -> Option<Finding> {
     }
     let status = git(claude_dir, &["status", "--porcelain", "--untracked-files=no"]);
     let Some(status) = status else {
-        return Some(Finding::not_looked(
+        return Finding::not_looked(
             check,
             format!("git status gave no answer in {shown}"),
             "see that git works there",
-        ));
+        );
     };
     if !status.is_empty() {
         wrong.push(format!("has {} changed tracked files", status.lines().count()));
@@ -56,7 +60,9 @@ pub(super) fn check(claude_dir: &Path) -> Option<Finding> {
         && behind > 0
         && ahead > 0
     {
-        wrong.push(format!("has diverged: {ahead} commits of its own, {behind} missing"));
+        wrong.push(format!(
+            "has diverged: {ahead} commits of its own, {behind} missing"
+        ));
     }
     let compared = if counts.is_some() {
         "compared with its upstream as last fetched"
@@ -64,17 +70,20 @@ pub(super) fn check(claude_dir: &Path) -> Option<Finding> {
         "it has no upstream to compare with"
     };
     if wrong.is_empty() {
-        return Some(Finding::ok(check, format!("{shown} is on {branch}, clean; {compared}")));
+        return Finding::ok(check, format!("{shown} is on {branch}, clean; {compared}"));
     }
-    Some(Finding::wrong(
+    Finding::wrong(
         check,
         format!("{shown} {}; {compared}", wrong.join(", ")),
         "merge first: commit what is changed and merge it into main, so that no update reverts what runs",
-    ))
+    )
 }
 
 fn main_branch(folder: &Path) -> String {
-    let remote = git(folder, &["symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD"]);
+    let remote = git(
+        folder,
+        &["symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD"],
+    );
     if let Some(name) = remote.as_deref().and_then(|name| name.strip_prefix("origin/")) {
         return name.to_owned();
     }
@@ -98,5 +107,7 @@ fn git(folder: &Path, words: &[&str]) -> Option<String> {
         command.env_remove(key);
     }
     let output = spawn::run(command, None, LIMIT).ok()?;
-    output.is_success().then(|| output.stdout_text().trim().to_owned())
+    output
+        .is_success()
+        .then(|| output.stdout_text().trim().to_owned())
 }

@@ -70,7 +70,10 @@ fn outranked(looked: &Looked) -> Finding {
         return unless_unread(
             looked,
             check,
-            format!("no key or token outranks the account stores; {}", looked_at(looked)),
+            format!(
+                "no key or token outranks the account stores; {}",
+                looked_at(looked)
+            ),
         );
     }
     Finding::wrong(
@@ -94,7 +97,11 @@ fn shard(looked: &Looked) -> Finding {
         if level.name != "user" {
             return Finding::wrong(
                 check,
-                format!("{} ({}) sets {key}, which outranks the user's settings", level.path.display(), level.name),
+                format!(
+                    "{} ({}) sets {key}, which outranks the user's settings",
+                    level.path.display(),
+                    level.name
+                ),
                 "take it out there; `ccswitch adopt` sets it in the user's settings",
             );
         }
@@ -103,7 +110,10 @@ fn shard(looked: &Looked) -> Finding {
     match user {
         Some(set) if !Path::new(&set).starts_with(&looked.places.root) => Finding::wrong(
             check,
-            format!("the user's settings set {key} to {set}, which is not in {}", looked.places.root.display()),
+            format!(
+                "the user's settings set {key} to {set}, which is not in {}",
+                looked.places.root.display()
+            ),
             "take it out and run `ccswitch adopt`, or name the right --root",
         ),
         Some(set) if !Path::new(&set).exists() => Finding::wrong(
@@ -111,16 +121,26 @@ fn shard(looked: &Looked) -> Finding {
             format!("{key} names {set}, which leads nowhere: sessions find no login"),
             "`ccswitch adopt`, or take the entry out",
         ),
-        Some(set) => unless_unread(looked, check, format!("{set} in the user's settings alone; {}", looked_at(looked))),
+        Some(set) => unless_unread(
+            looked,
+            check,
+            format!("{set} in the user's settings alone; {}", looked_at(looked)),
+        ),
         None if env::is_set(key) => Finding::wrong(
             check,
-            format!("the environment sets {key}, the user's settings do not: sessions started here and elsewhere use different logins"),
+            format!(
+                "the environment sets {key}, the user's settings do not: sessions started here and elsewhere use different logins"
+            ),
             "unset it and run `ccswitch adopt`",
         ),
-        None => unless_unread(looked, check, format!(
-            "not set: no account is adopted, so walls are waited out and not moved away from; {}",
-            looked_at(looked)
-        )),
+        None => unless_unread(
+            looked,
+            check,
+            format!(
+                "not set: no account is adopted, so walls are waited out and not moved away from; {}",
+                looked_at(looked)
+            ),
+        ),
     }
 }
 

@@ -47,11 +47,7 @@ fn sources(looked: &Looked) -> (Vec<Source>, Vec<&'static str>) {
             }
         }
     }
-    if looked
-        .levels
-        .values()
-        .any(|(_, value)| plugin::is_enabled(value))
-    {
+    if looked.levels.values().any(|(_, value)| plugin::is_enabled(value)) {
         let bin = plugin::folder(&looked.places).join("bin");
         sources.push(Source {
             name: format!("the plugin {}", plugin::ID),
@@ -78,7 +74,10 @@ fn once(looked: &Looked, sources: &[Source], unread: &[&str]) -> Finding {
             format!("no hook of ours in {}", looked.levels.seen()),
             "rungs install",
         ),
-        [one] => Finding::ok(check, format!("in {one} alone; looked at {}", looked.levels.seen())),
+        [one] => Finding::ok(
+            check,
+            format!("in {one} alone; looked at {}", looked.levels.seen()),
+        ),
         more => Finding::wrong(
             check,
             format!("in {}", more.join(" and ")),
@@ -99,16 +98,10 @@ fn registered(looked: &Looked) -> Option<Finding> {
     if settings_edit::our_hooks(bytes).ok()?.is_empty() {
         return None;
     }
-    let hooks = registration::hooks(
-        &looked.places.bin().to_string_lossy(),
-        &looked.places.root,
-    );
+    let hooks = registration::hooks(&looked.places.bin().to_string_lossy(), &looked.places.root);
     let path = looked.places.settings();
     Some(match settings_edit::holds(bytes, &hooks) {
-        Ok(true) => Finding::ok(
-            check,
-            format!("{} holds this version's hooks", path.display()),
-        ),
+        Ok(true) => Finding::ok(check, format!("{} holds this version's hooks", path.display())),
         _ => Finding::wrong(
             check,
             format!(
@@ -153,11 +146,8 @@ fn programs_are_there(looked: &Looked, sources: &[Source]) -> Finding {
 fn outside_working_trees(sources: &[Source]) -> Finding {
     let check = "outside git";
     let commands = sources.iter().flat_map(|source| &source.commands);
-    let inside = commands
-        .filter_map(|command| {
-            Some((command, places::working_tree_of(Path::new(command).parent()?)?))
-        })
-        .next();
+    let inside =
+        commands.find_map(|command| Some((command, places::working_tree_of(Path::new(command).parent()?)?)));
     match inside {
         Some((command, tree)) => Finding::wrong(
             check,
@@ -191,7 +181,10 @@ fn enabled(looked: &Looked) -> Finding {
             "make the settings readable first",
         );
     }
-    Finding::ok(check, format!("nothing disables hooks in {}", looked.levels.seen()))
+    Finding::ok(
+        check,
+        format!("nothing disables hooks in {}", looked.levels.seen()),
+    )
 }
 
 fn switched_on(looked: &Looked) -> Finding {

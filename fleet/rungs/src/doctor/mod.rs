@@ -38,6 +38,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    /// All defaults but the places.
+    pub(crate) fn of(places: PlaceOptions) -> Self {
+        Self {
+            places,
+            project: PathBuf::from("."),
+            managed_settings: None,
+            json: false,
+        }
+    }
+}
+
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -59,22 +71,22 @@ struct Finding {
 
 impl Finding {
     fn ok(check: &'static str, says: impl Into<String>) -> Self {
-        Self::new(check, Level::Ok, says.into(), None)
+        Self::new(check, Level::Ok, &says.into(), None)
     }
 
     fn wrong(check: &'static str, says: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::new(check, Level::Wrong, says.into(), Some(fix.into()))
+        Self::new(check, Level::Wrong, &says.into(), Some(fix.into()))
     }
 
     fn not_looked(check: &'static str, says: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self::new(check, Level::NotLooked, says.into(), Some(fix.into()))
+        Self::new(check, Level::NotLooked, &says.into(), Some(fix.into()))
     }
 
-    fn new(check: &'static str, level: Level, says: String, fix: Option<String>) -> Self {
+    fn new(check: &'static str, level: Level, says: &str, fix: Option<String>) -> Self {
         Self {
             check,
             level,
-            says: out::bounded(&says, 2000),
+            says: out::bounded(says, 2000),
             fix,
         }
     }
@@ -102,13 +114,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     findings.extend(environment::check(&looked));
     findings.extend(client::check());
     findings.extend(root::check(&looked));
-    findings.extend(checkout::check(&looked.places.claude_dir));
+    findings.push(checkout::check(&looked.places.claude_dir));
     let count = |level| findings.iter().filter(|f| f.level == level).count();
-    let (ok, wrong, not_looked) = (
-        count(Level::Ok),
-        count(Level::Wrong),
-        count(Level::NotLooked),
-    );
+    let (ok, wrong, not_looked) = (count(Level::Ok), count(Level::Wrong), count(Level::NotLooked));
     if args.json {
         out::json(&json!({
             "format": 1,
@@ -122,9 +130,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         for finding in &findings {
             print(finding);
         }
-        out::line(&format!(
-            "{ok} ok, {wrong} wrong, {not_looked} not looked at."
-        ));
+        out::line(&format!("{ok} ok, {wrong} wrong, {not_looked} not looked at."));
         out::line("Not visible from here: sessions started with --bare, which run no hook.");
     }
     Ok(if wrong == 0 {

@@ -3,6 +3,9 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use shared::edge::config;
+use shared::edge::state::State;
+
 use super::{Finding, Looked};
 use crate::places;
 
@@ -19,6 +22,7 @@ pub(super) fn check(looked: &Looked) -> Vec<Finding> {
     }
     findings.push(private(root));
     findings.push(local(root));
+    findings.push(config(root));
     findings
 }
 
@@ -29,11 +33,18 @@ fn place(looked: &Looked) -> Finding {
     if root.starts_with(&claude) {
         return Finding::wrong(
             check,
-            format!("{} lies inside the client's folder {}, where the client drops the shard for background sessions", root.display(), claude.display()),
+            format!(
+                "{} lies inside the client's folder {}, where the client drops the shard for background sessions",
+                root.display(),
+                claude.display()
+            ),
             "rungs uninstall, move it out, rungs install --root DIR",
         );
     }
-    Finding::ok(check, format!("{} is outside {}", root.display(), claude.display()))
+    Finding::ok(
+        check,
+        format!("{} is outside {}", root.display(), claude.display()),
+    )
 }
 
 fn private(root: &Path) -> Finding {
@@ -44,7 +55,11 @@ fn private(root: &Path) -> Finding {
         Err(error) => return Finding::wrong(check, error.to_string(), "make it readable for you"),
     };
     if !meta.is_dir() {
-        return Finding::wrong(check, format!("{shown} is no folder"), "move it away; rungs install");
+        return Finding::wrong(
+            check,
+            format!("{shown} is no folder"),
+            "move it away; rungs install",
+        );
     }
     if meta.uid() != rustix::process::geteuid().as_raw() {
         return Finding::wrong(
@@ -62,6 +77,22 @@ fn private(root: &Path) -> Finding {
         );
     }
     Finding::ok(check, format!("{shown} is yours, mode {mode:o}"))
+}
+
+/// A config that is not understood is silently the defaults.
+fn config(root: &Path) -> Finding {
+    let check = "config";
+    let shown = root.join("config.json");
+    let shown = shown.display();
+    match State::open_root(root).map(|state| config::read(&state).1) {
+        Err(why) => Finding::not_looked(check, why.to_string(), "make the state root readable for you"),
+        Ok(Some(why)) => Finding::wrong(
+            check,
+            format!("{shown}: {why}; the defaults are in force"),
+            "mend it, or remove it and run rungs install",
+        ),
+        Ok(None) => Finding::ok(check, format!("{shown} is understood, or missing: the defaults")),
+    }
 }
 
 /// Locks and renames are not to be trusted on a network file system.
