@@ -145,7 +145,7 @@ fn programs_are_there(looked: &Looked, sources: &[Source]) -> Finding {
 
 fn outside_working_trees(sources: &[Source]) -> Finding {
     let check = "outside git";
-    let commands = sources.iter().flat_map(|source| &source.commands);
+    let mut commands = sources.iter().flat_map(|source| &source.commands);
     let inside =
         commands.find_map(|command| Some((command, places::working_tree_of(Path::new(command).parent()?)?)));
     match inside {
