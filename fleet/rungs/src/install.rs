@@ -107,7 +107,7 @@ fn dry_run(places: &Places, as_plugin: bool) -> Result<ExitCode> {
 fn register(state: &State, places: &Places, as_plugin: bool, mode: Mode) -> Result<Outcome> {
     let path = places.settings();
     if as_plugin {
-        return settings_file::remove_hooks(state, &path, mode);
+        return settings_file::leave_to_plugin(state, &path, mode);
     }
     let found = settings_file::find(&path)?;
     let settings = found

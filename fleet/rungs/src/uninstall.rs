@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use shared::edge::env;
 use shared::edge::settings_file::{self, Mode, Outcome};
 
@@ -25,6 +25,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
     let scratch = tempfile::tempdir()?;
     let state = places::open_existing(&places.root)?.map_or_else(|| places::open(scratch.path()), Ok)?;
+    refuse_while_enabled(&places)?;
     if args.dry_run {
         out::line("Nothing is changed (--dry-run). An uninstall would do this:");
     }
@@ -56,14 +57,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             "{shown}: the env entry {key} is taken out; new sessions use the client's own login."
         ));
     }
-    let settings = settings_file::find(&path)?.bytes;
-    let settings = settings.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    if settings.is_some_and(|settings| plugin::is_enabled(&settings)) {
-        out::line(&format!(
-            "The plugin is still enabled; take it out with: claude plugin uninstall {} && claude plugin marketplace remove rungs",
-            plugin::ID
-        ));
-    }
     out::line(&format!("The programs in {} go.", places.bin().display()));
     if mode == Mode::Write {
         remove_copies(&places)?;
@@ -76,6 +69,24 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         places.root.display()
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The client reads the plugin in place: without its folder every turn of every
+/// session would show failing hooks.
+fn refuse_while_enabled(places: &Places) -> Result<()> {
+    let path = places.settings();
+    let settings = settings_file::find(&path)?.bytes;
+    let settings = settings.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    if settings.is_some_and(|settings| plugin::is_enabled(&settings)) {
+        bail!(
+            "the plugin {} is still enabled in {}; first run: claude plugin uninstall {} && claude \
+             plugin marketplace remove rungs",
+            plugin::ID,
+            path.display(),
+            plugin::ID
+        );
+    }
+    Ok(())
 }
 
 /// Removes what install laid, by name, and folders only when they are empty.

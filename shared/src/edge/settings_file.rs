@@ -41,6 +41,10 @@ pub struct Changed {
     /// The content before the first change: a file under the state root.
     #[serde(default)]
     pub backup: Option<String>,
+    /// Whether the hooks came as a plugin: then the client itself has written
+    /// the file anew.
+    #[serde(default)]
+    pub plugin: bool,
     /// The `env` entries that we set.
     #[serde(default)]
     pub env: Vec<(String, String)>,
@@ -104,12 +108,15 @@ pub fn put_hooks(state: &State, path: &Path, hooks: &str, mode: Mode) -> Result<
 }
 
 /// Takes the hooks out and leaves our `env` entries: the plugin brings the hooks.
-pub fn remove_hooks(state: &State, path: &Path, mode: Mode) -> Result<Outcome> {
+/// The content is kept now, before the client's own `plugin` verbs write the
+/// file anew.
+pub fn leave_to_plugin(state: &State, path: &Path, mode: Mode) -> Result<Outcome> {
     edit(state, path, mode, |current, changed| {
         let ours = Ours {
             hooks: true,
             env: &[],
         };
+        changed.plugin = true;
         let back = settings_edit::take(current, ours, &changed.before)?;
         Ok(back.or_else(|| changed.existed.then(|| blank_of(changed))))
     })
@@ -167,8 +174,17 @@ pub fn take_back(state: &State, path: &Path, shard_key: &str, root: &Path, mode:
             env: &changed.env,
         };
         let back = settings_edit::take(current, ours, &changed.before)?;
-        let back = back.or_else(|| changed.existed.then(|| blank_of(changed)));
+        let mut back = back.or_else(|| changed.existed.then(|| blank_of(changed)));
         backup.clone_from(&changed.backup);
+        if changed.plugin {
+            let original = backup.as_deref().map(|name| state.read(name)).transpose()?;
+            let original = original.flatten();
+            if original.is_some() == changed.existed
+                && settings_edit::is_rewrite_of(back.as_deref(), original.as_deref())
+            {
+                back = original;
+            }
+        }
         changed.env.clear();
         result.clone_from(&back);
         Ok(back)
@@ -317,10 +333,10 @@ fn edit(
             (false, None) => Outcome::Removed,
         });
     }
-    if first && !unchanged && found.bytes.is_some() {
+    if first && (!unchanged || changed.plugin) && found.bytes.is_some() {
         changed.backup = Some(keep_backup(state, current)?);
     }
-    if !first || !unchanged {
+    if !first || !unchanged || changed.plugin {
         let entry = serde_json::to_value(&changed)?;
         match record.entry("settings").or_insert_with(|| Map::new().into()) {
             Value::Object(all) => all.insert(key.to_owned(), entry),

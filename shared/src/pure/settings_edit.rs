@@ -215,6 +215,34 @@ pub fn holds(bytes: &[u8], hooks: &str) -> Result<bool, Refusal> {
     Ok(collect(bytes)? == collect(hooks.as_bytes())?)
 }
 
+/// Whether `text` says what `original` said, but for layout, order and the empty
+/// objects that the client leaves after a plugin is taken out again: the
+/// client's own `plugin` verbs write the whole file anew (measured, 2.1.332).
+/// A missing file is `None` and says nothing.
+pub fn is_rewrite_of(text: Option<&[u8]>, original: Option<&[u8]>) -> bool {
+    let meaning = |bytes: Option<&[u8]>| {
+        let text = utf8(bytes.unwrap_or_default()).ok()?;
+        let plain = text.trim_start_matches('\u{feff}');
+        if is_blank(plain) {
+            return Some(serde_json::Map::new());
+        }
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(plain).ok()
+    };
+    let (Some(mut text), Some(original)) = (meaning(text), meaning(original)) else {
+        return false;
+    };
+    for key in ["enabledPlugins", "extraKnownMarketplaces"] {
+        let is_left_over = text
+            .get(key)
+            .and_then(serde_json::Value::as_object)
+            .is_some_and(serde_json::Map::is_empty);
+        if is_left_over && !original.contains_key(key) {
+            text.remove(key);
+        }
+    }
+    text == original
+}
+
 /// The value of an `env` entry, if the file has one that is a string.
 pub fn env_value(bytes: &[u8], key: &str) -> Result<Option<String>, Refusal> {
     let text = utf8(bytes)?;
