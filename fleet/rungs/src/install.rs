@@ -109,11 +109,7 @@ fn register(state: &State, places: &Places, as_plugin: bool, mode: Mode) -> Resu
     if as_plugin {
         return settings_file::leave_to_plugin(state, &path, mode);
     }
-    let found = settings_file::find(&path)?;
-    let settings = found
-        .bytes
-        .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
-    if settings.is_some_and(|settings| plugin::is_enabled(&settings)) {
+    if plugin::is_enabled_in(settings_file::find(&path)?.bytes.as_deref()) {
         bail!(
             "the plugin {} is enabled in {}, so the hooks would run twice; \
              `claude plugin uninstall {}` first, or install with --plugin",

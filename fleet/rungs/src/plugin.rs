@@ -43,6 +43,13 @@ pub(crate) fn lay(places: &Places, source: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether settings (as bytes) have the plugin enabled; unreadable ones do not.
+pub(crate) fn is_enabled_in(bytes: Option<&[u8]>) -> bool {
+    let bytes = bytes.unwrap_or_default();
+    let plain = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    serde_json::from_slice(plain).is_ok_and(|settings| is_enabled(&settings))
+}
+
 /// Whether a settings file (parsed) has the plugin enabled.
 pub(crate) fn is_enabled(settings: &serde_json::Value) -> bool {
     settings

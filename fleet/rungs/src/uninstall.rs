@@ -75,9 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// session would show failing hooks.
 fn refuse_while_enabled(places: &Places) -> Result<()> {
     let path = places.settings();
-    let settings = settings_file::find(&path)?.bytes;
-    let settings = settings.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    if settings.is_some_and(|settings| plugin::is_enabled(&settings)) {
+    if plugin::is_enabled_in(settings_file::find(&path)?.bytes.as_deref()) {
         bail!(
             "the plugin {} is still enabled in {}; first run: claude plugin uninstall {} && claude \
              plugin marketplace remove rungs",
