@@ -7,6 +7,7 @@
 //! take the next word; where that can't be told, nothing is guessed.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// What an option takes.
@@ -159,18 +160,18 @@ impl ClientArgv {
     /// Why it can't be used, in words: an option of unknown form before a word, or
     /// one that only another starter than a shell can serve.
     pub fn parse(argv: &[OsString]) -> Result<Self, String> {
-        let mut words = argv.iter().map(OsString::as_os_str).peekable();
-        let first = words.next().ok_or("the command line is empty")?;
-        let mut parsed = Self {
+        let mut rest = argv.iter().map(OsString::as_os_str).peekable();
+        let first = rest.next().ok_or("the command line is empty")?;
+        let mut apart = Self {
             program: vec![first.to_owned()],
             kept: Vec::new(),
         };
         if is_interpreter(first)
-            && let Some(script) = words.next_if(|word| !is_option(word))
+            && let Some(script) = rest.next_if(|word| !is_option(word))
         {
-            parsed.program.push(script.to_owned());
+            apart.program.push(script.to_owned());
         }
-        while let Some(word) = words.next() {
+        while let Some(word) = rest.next() {
             if word == "--" {
                 break; // Only the prompt can follow.
             }
@@ -179,9 +180,9 @@ impl ClientArgv {
             }
             let (name, has_value) = name_of(word);
             let (takes, fate) = match lookup(name) {
-                Some(row) => row,
+                Some(known) => known,
                 None if has_value => (Nothing, Keep),
-                None if words.peek().is_none_or(|next| is_option(next)) => (Nothing, Keep),
+                None if rest.peek().is_none_or(|next| is_option(next)) => (Nothing, Keep),
                 None => {
                     return Err(format!(
                         "the option {} is not known to this version",
@@ -189,21 +190,21 @@ impl ClientArgv {
                     ));
                 }
             };
-            let mut taken = vec![word.to_owned()];
+            let mut with_value = vec![word.to_owned()];
             if !has_value {
                 match takes {
                     Nothing => {}
-                    One => taken.extend(words.next().map(OsStr::to_owned)),
-                    Maybe => taken.extend(words.next_if(|next| !is_option(next)).map(OsStr::to_owned)),
+                    One => with_value.extend(rest.next().map(OsStr::to_owned)),
+                    Maybe => with_value.extend(rest.next_if(|next| !is_option(next)).map(OsStr::to_owned)),
                     Many => {
-                        while let Some(next) = words.next_if(|next| !is_option(next)) {
-                            taken.push(next.to_owned());
+                        while let Some(next) = rest.next_if(|next| !is_option(next)) {
+                            with_value.push(next.to_owned());
                         }
                     }
                 }
             }
             match fate {
-                Keep => parsed.kept.append(&mut taken),
+                Keep => apart.kept.append(&mut with_value),
                 Drop => {}
                 Refuse => {
                     return Err(format!(
@@ -213,7 +214,7 @@ impl ClientArgv {
                 }
             }
         }
-        Ok(parsed)
+        Ok(apart)
     }
 
     /// The command line that resumes the session with the kept options, and says
@@ -291,12 +292,12 @@ fn shell_word(word: &OsStr) -> String {
                         '\'' | '\\' => line.extend(['\\', letter]),
                         _ if letter.is_control() => {
                             let mut buffer = [0; 4];
-                            line.extend(octal(letter.encode_utf8(&mut buffer).as_bytes()));
+                            push_octal(&mut line, letter.encode_utf8(&mut buffer).as_bytes());
                         }
                         _ => line.push(letter),
                     }
                 }
-                line.extend(octal(chunk.invalid()));
+                push_octal(&mut line, chunk.invalid());
             }
             line.push('\'');
             line
@@ -304,9 +305,11 @@ fn shell_word(word: &OsStr) -> String {
     }
 }
 
-fn octal(bytes: &[u8]) -> impl Iterator<Item = char> {
-    let text: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
-    text.into_bytes().into_iter().map(char::from)
+fn push_octal(line: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to a string can't fail.
+        write!(line, "\\{byte:03o}").ok();
+    }
 }
 
 /// A word as text that holds it whole, for JSON: percent signs, control
@@ -316,13 +319,13 @@ pub fn to_text(word: &OsStr) -> String {
     for chunk in word.as_bytes().utf8_chunks() {
         for letter in chunk.valid().chars() {
             if letter == '%' || letter.is_ascii_control() {
-                text.push_str(&format!("%{:02X}", u32::from(letter)));
+                write!(text, "%{:02X}", u32::from(letter)).ok();
             } else {
                 text.push(letter);
             }
         }
         for byte in chunk.invalid() {
-            text.push_str(&format!("%{byte:02X}"));
+            write!(text, "%{byte:02X}").ok();
         }
     }
     text
@@ -359,7 +362,13 @@ mod tests {
             (&["claude"], &[]),
             (&["claude", "fix the tests"], &[]),
             (
-                &["claude", "--model", "opus", "--dangerously-skip-permissions", "go"],
+                &[
+                    "claude",
+                    "--model",
+                    "opus",
+                    "--dangerously-skip-permissions",
+                    "go",
+                ],
                 &["--model", "opus", "--dangerously-skip-permissions"],
             ),
             (&["claude", "--resume", "s1", "go"], &[]),
@@ -375,7 +384,15 @@ mod tests {
                 &["--add-dir", "a", "b", "--model=opus"],
             ),
             (
-                &["claude", "go", "--allowedTools", "Bash(git *)", "Edit", "--mcp-config", "m.json"],
+                &[
+                    "claude",
+                    "go",
+                    "--allowedTools",
+                    "Bash(git *)",
+                    "Edit",
+                    "--mcp-config",
+                    "m.json",
+                ],
                 &["--allowedTools", "Bash(git *)", "Edit", "--mcp-config", "m.json"],
             ),
             (
@@ -387,7 +404,10 @@ mod tests {
             (&["claude", "-nmy name", "go"], &["-nmy name"]),
             (&["claude", "--tomorrow=1", "go"], &["--tomorrow=1"]),
             (&["claude", "go", "--tomorrow"], &["--tomorrow"]),
-            (&["claude", "--tools", "", "--verbose"], &["--tools", "", "--verbose"]),
+            (
+                &["claude", "--tools", "", "--verbose"],
+                &["--tools", "", "--verbose"],
+            ),
             (&["claude", "-"], &[]),
         ];
         for (argv, kept) in cases {

@@ -11,6 +11,7 @@ pub mod lease;
 mod lenient;
 #[cfg(feature = "zones")]
 pub mod observed;
+pub mod outage;
 pub mod owner;
 pub mod pool;
 pub mod prompt_author;

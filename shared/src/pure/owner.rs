@@ -18,7 +18,10 @@ pub enum Owner {
 pub fn owner(error: Option<&str>) -> Owner {
     match error {
         Some(
-            "rate_limit" | "billing_error" | "oauth_org_not_allowed" | "authentication_failed"
+            "rate_limit"
+            | "billing_error"
+            | "oauth_org_not_allowed"
+            | "authentication_failed"
             | "account_on_hold",
         ) => Owner::WalledHeal,
         _ => Owner::WedgeHeal,

@@ -101,9 +101,7 @@ impl Tally {
         let mut acts: Vec<i64> = self.0.iter().map(|act| (*act).min(now)).collect();
         acts.sort_unstable();
         let full_until = limits.iter().filter_map(|limit| {
-            let Some(oldest_that_counts) = acts.len().checked_sub(limit.acts_max) else {
-                return None;
-            };
+            let oldest_that_counts = acts.len().checked_sub(limit.acts_max)?;
             match acts.get(oldest_that_counts) {
                 // A limit of no acts at all: never.
                 None => Some(i64::MAX),
@@ -149,11 +147,7 @@ mod tests {
             // Acts out of order count all the same.
             (&[2 * h, 0, h], 3 * h, Room::FullUntil(DAY_MS)),
             // Older acts than the limit asks for change nothing.
-            (
-                &[-90 * h, -80 * h, 0, h, 2 * h],
-                3 * h,
-                Room::FullUntil(DAY_MS),
-            ),
+            (&[-90 * h, -80 * h, 0, h, 2 * h], 3 * h, Room::FullUntil(DAY_MS)),
         ];
         for (acts, now, room) in cases {
             assert_eq!(
