@@ -8,8 +8,11 @@ pub mod deadline;
 pub mod debug_log;
 pub mod env;
 pub mod episode;
+pub mod json_file;
 pub mod lease_file;
 pub mod lock;
+#[cfg(feature = "zones")]
+pub mod outage;
 pub mod pool_file;
 pub mod proc;
 pub mod recheck;
@@ -21,3 +24,6 @@ pub mod spawn;
 pub mod state;
 pub mod store;
 pub mod transcript_file;
+#[cfg(feature = "zones")]
+pub mod transient;
+pub mod wedge_file;

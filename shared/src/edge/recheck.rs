@@ -9,7 +9,9 @@ use std::path::Path;
 
 use crate::hook::Call;
 use crate::pure::prompt_author;
+use crate::pure::session_id::SessionId;
 
+use super::state::State;
 use super::{client_session, env, lease_file};
 
 /// What the client shows the person at the moment.
@@ -21,46 +23,76 @@ pub enum Surface {
     Dialog,
 }
 
+/// What is looked at: a failed turn of a session in a process.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The state root.
+    pub state: &'a State,
+    /// The session.
+    pub sid: &'a SessionId,
+    /// The failed turn, where the client named it.
+    pub prompt_id: Option<&'a str>,
+    /// The client's folder.
+    pub config: &'a Path,
+    /// The client's process.
+    pub pid: i32,
+    /// When the turn had failed (ms since 1970): what is later is news.
+    pub since: i64,
+}
+
 /// Whether the session still stands where the failed turn left it; the error is
 /// the reason to leave it alone.
 ///
 /// # Errors
 /// The reason, in words for the log.
 pub fn still_ours(call: &Call) -> Result<Surface, String> {
-    if call.is_off() {
+    let pid = env::text(env::CLAUDE_PID).and_then(|text| text.parse().ok());
+    let config = client_session::config_dir(call.payload.transcript_path.as_deref());
+    look(&Subject {
+        state: call.state,
+        sid: &call.sid,
+        prompt_id: call.payload.prompt_id.as_deref(),
+        config: &config.ok_or("the client's folder is not known")?,
+        pid: pid.ok_or("the client's pid is not known")?,
+        since: call.started,
+    })
+}
+
+/// As [`still_ours`], for a program that no hook call stands behind.
+///
+/// # Errors
+/// The reason, in words for the log.
+pub fn look(subject: &Subject) -> Result<Surface, String> {
+    if subject.state.exists("off") {
         return Err("switched off".into());
     }
-    if is_paused(call) {
-        return Err("PAUSED by a person".into());
+    if is_stopped(subject.state, subject.sid, Some(subject.config)) {
+        return Err("PAUSED or held by a person".into());
     }
-    let pid = env::text(env::CLAUDE_PID).and_then(|text| text.parse().ok());
-    let pid: i32 = pid.ok_or("the client's pid is not known")?;
-    let config = client_session::config_dir(call.payload.transcript_path.as_deref());
-    let config = config.ok_or("the client's folder is not known")?;
-    let session = client_session::read(&config, pid).map_err(|why| why.to_string())?;
+    let session = client_session::read(subject.config, subject.pid).map_err(|why| why.to_string())?;
     let session = session.ok_or("the client no longer lists this process")?;
-    if session.session_id.as_deref() != Some(call.sid.as_str()) {
+    if session.session_id.as_deref() != Some(subject.sid.as_str()) {
         return Err("the process went over to another session".into());
     }
     // The failed turn's own `busy` may still stand for 20 ms after the hook's
     // start (measured, 2.1.332); a later one is somebody else's turn.
     if session.status.as_deref() == Some("busy")
-        && session.status_updated_at.is_none_or(|at| at > call.started)
+        && session.status_updated_at.is_none_or(|at| at > subject.since)
     {
         return Err("another turn is under way".into());
     }
-    let lease =
-        lease_file::read(call.state, &call.sid).map_err(|why| format!("the lease can't be read: {why}"))?;
+    let lease = lease_file::read(subject.state, subject.sid)
+        .map_err(|why| format!("the lease can't be read: {why}"))?;
     if let Some(lease) = lease {
-        if let Some((reason, at)) = lease.ended.filter(|(_, at)| *at >= call.started) {
+        if let Some((reason, at)) = lease.ended.filter(|(_, at)| *at >= subject.since) {
             return Err(format!(
                 "the session ended ({reason}) {} ms after the failure",
-                at - call.started
+                at - subject.since
             ));
         }
-        let newer = lease.last_prompt.filter(|seen| {
-            seen.at >= call.started && seen.prompt_id.as_deref() != call.payload.prompt_id.as_deref()
-        });
+        let newer = lease
+            .last_prompt
+            .filter(|seen| seen.at >= subject.since && seen.prompt_id.as_deref() != subject.prompt_id);
         if newer.is_some() {
             return Err("another prompt came since".into());
         }
@@ -75,20 +107,28 @@ pub fn still_ours(call: &Call) -> Result<Surface, String> {
     }
 }
 
-/// Whether a person paused the session, here or with the original tools' marker.
+/// Whether a person paused the session, here or with the original tools' marker,
+/// or holds it.
 pub fn is_paused(call: &Call) -> bool {
-    let marker = format!("loop/{}/PAUSED", call.sid.first8());
-    if call.state.exists(&marker) {
-        return true;
-    }
-    let jobs =
-        client_session::config_dir(call.payload.transcript_path.as_deref()).map(|dir| dir.join("jobs"));
-    jobs.is_some_and(|jobs| jobs.join(Path::new(&marker)).exists())
+    let config = client_session::config_dir(call.payload.transcript_path.as_deref());
+    is_stopped(call.state, &call.sid, config.as_deref())
+}
+
+fn is_stopped(state: &State, sid: &SessionId, config: Option<&Path>) -> bool {
+    let marker = format!("loop/{}/PAUSED", sid.first8());
+    state.exists(&marker)
+        || state.exists(&format!("session/{sid}/held"))
+        || config.is_some_and(|config| config.join("jobs").join(&marker).exists())
 }
 
 /// The text of a wake: stamped, so that nobody takes it for a person's prompt.
 pub fn stamped(text: &str) -> String {
-    let text = format!("ccswitch: {text}");
+    stamped_by("ccswitch", text)
+}
+
+/// As [`stamped`], with another of the suite's names.
+pub fn stamped_by(name: &str, text: &str) -> String {
+    let text = format!("{name}: {text}");
     debug_assert_eq!(prompt_author::author(&text), prompt_author::Author::Program);
     text
 }

@@ -1,5 +1,7 @@
 //! Decisions: no clock, no files, no environment.
 
+pub mod backoff;
+pub mod client_argv;
 #[cfg(feature = "zones")]
 pub mod diagnosis;
 #[cfg(feature = "zones")]
@@ -10,11 +12,14 @@ pub mod lease;
 mod lenient;
 #[cfg(feature = "zones")]
 pub mod observed;
+pub mod outage;
+pub mod owner;
 pub mod pool;
 pub mod prompt_author;
 #[cfg(feature = "zones")]
 pub mod reset_time;
 pub mod session_id;
 pub mod settings_edit;
+pub mod tally;
 pub mod time_text;
 pub mod transcript;
