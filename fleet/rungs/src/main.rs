@@ -3,7 +3,7 @@
 mod doctor;
 mod install;
 mod log;
-mod out;
+
 mod places;
 mod plugin;
 mod programs;
@@ -14,6 +14,8 @@ mod try_it;
 mod uninstall;
 
 use std::process::ExitCode;
+
+use shared::cli as out;
 
 use clap::{Parser, Subcommand};
 
@@ -55,8 +57,5 @@ fn main() -> ExitCode {
         Verb::On(args) => switch::on(&args),
         Verb::Try(args) => try_it::run(args),
     };
-    done.unwrap_or_else(|error| {
-        out::complain(&format!("rungs: {error:#}"));
-        ExitCode::FAILURE
-    })
+    out::finish("rungs", done)
 }

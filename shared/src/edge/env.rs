@@ -26,6 +26,8 @@ pub const CLAUDE_SECURESTORAGE_CONFIG_DIR: &str = "CLAUDE_SECURESTORAGE_CONFIG_D
 pub const CLAUDE_PID: &str = "CLAUDE_PID";
 /// Session of the client that started this process (measured, 2.1.332).
 pub const CLAUDE_CODE_SESSION_ID: &str = "CLAUDE_CODE_SESSION_ID";
+/// Set for every process below a client (measured, 2.1.332).
+pub const CLAUDECODE: &str = "CLAUDECODE";
 /// `cli` in a terminal, `sdk-cli` with `-p` (measured, 2.1.332).
 pub const CLAUDE_CODE_ENTRYPOINT: &str = "CLAUDE_CODE_ENTRYPOINT";
 /// Set for a background session's hooks (measured, 2.1.332).
@@ -87,7 +89,7 @@ pub fn is_client_variable(name: &str) -> bool {
     matches!(
         name,
         "AI_AGENT"
-            | "CLAUDECODE"
+            | CLAUDECODE
             | CLAUDE_PID
             | "CLAUDE_EFFORT"
             | "CLAUDE_ENV_FILE"

@@ -26,4 +26,6 @@ pub mod store;
 pub mod transcript_file;
 #[cfg(feature = "zones")]
 pub mod transient;
+pub mod wall_file;
 pub mod wedge_file;
+pub mod zone;

@@ -118,6 +118,17 @@ pub fn start_detached(mut command: Command) -> io::Result<u32> {
     Ok(child.id())
 }
 
+/// Runs a command on the person's terminal to its end, without a limit: the
+/// person ends it.
+///
+/// # Errors
+/// It can't be started or waited for.
+pub fn foreground(mut command: Command) -> io::Result<ExitStatus> {
+    // The terminal's own process group, or the command could not read from it.
+    command.process_group(rustix::process::getpgrp().as_raw_nonzero().get());
+    command.stdin(Stdio::inherit()).status()
+}
+
 fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

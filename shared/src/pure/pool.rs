@@ -108,8 +108,8 @@ pub struct Choice {
     pub target: Option<String>,
     /// Every account that was passed over, with the reason, in order.
     pub passed: Vec<(String, Passed)>,
-    /// With no target: the earliest instant (s since 1970) at which a walled
-    /// account is free again.
+    /// The earliest instant (s since 1970) at which another, walled account is
+    /// free again.
     pub free_at: Option<i64>,
 }
 
@@ -172,7 +172,9 @@ impl Pool {
                 }
                 Some(passed) => passed,
             };
-            if let Passed::Walled(until) = passed {
+            if let Passed::Walled(until) = passed
+                && name != from
+            {
                 choice.free_at = Some(choice.free_at.map_or(until, |known: i64| known.min(until)));
             }
             choice.passed.push((name.to_owned(), passed));
