@@ -272,14 +272,10 @@ fn judge_failure(failure: &Failure<'_>, evidence: Evidence<'_>, prompts: usize) 
         .zone
         .or_else(|| observed.and_then(|observed| observed.tz.as_deref()));
     let mut answer = failure::classify(failure, zone, prompts);
-    answer.fingerprint = Some(match failure.fingerprint() {
-        Some(place) => format!("{}@{place}", answer.kind),
-        None => answer.kind.to_owned(),
-    });
     if prompts > 1 {
         answer.why = format!("{} Seen on {prompts} prompts in a row.", answer.why);
     }
-    match answer.verdict {
+    let mut answer = match answer.verdict {
         Verdict::Walled if is_over(&answer, failure, evidence) => Diagnosis {
             verdict: Verdict::Wedge,
             heal: Heal::Restart,
@@ -311,7 +307,12 @@ fn judge_failure(failure: &Failure<'_>, evidence: Evidence<'_>, prompts: usize) 
             }
         }
         _ => answer,
-    }
+    };
+    answer.fingerprint = Some(match failure.fingerprint() {
+        Some(place) => format!("{}@{place}", answer.kind),
+        None => answer.kind.to_owned(),
+    });
+    answer
 }
 
 /// A refusal after the stated reset is a wall still: counters have been enforced
