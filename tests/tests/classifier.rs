@@ -52,12 +52,11 @@ fn case(case: &Value) -> Case {
     let mut transcript = String::new();
     for line in case["tail"].as_array().unwrap() {
         // A half-written line stands as a string and ends the file.
-        match line.get("__raw__") {
-            Some(raw) => transcript.push_str(raw.as_str().unwrap()),
-            None => {
-                transcript.push_str(&line.to_string());
-                transcript.push('\n');
-            }
+        if let Some(raw) = line.get("__raw__") {
+            transcript.push_str(raw.as_str().unwrap());
+        } else {
+            transcript.push_str(&line.to_string());
+            transcript.push('\n');
         }
     }
     let field = |name: &str| case["expect"][name].as_str().unwrap_or("-").to_owned();
