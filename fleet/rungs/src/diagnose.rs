@@ -90,7 +90,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let (bytes, is_whole) = transcript_file::read_tail(path, INPUT_BYTES_MAX)?;
-    anyhow::ensure!(is_whole, "{}: larger than {INPUT_BYTES_MAX} bytes", path.display());
+    anyhow::ensure!(
+        is_whole,
+        "{}: larger than {INPUT_BYTES_MAX} bytes",
+        path.display()
+    );
     Ok(bytes)
 }
 

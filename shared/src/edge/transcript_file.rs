@@ -41,7 +41,10 @@ impl Bytes {
 /// # Errors
 /// Missing, unreadable, or not a regular file.
 pub fn read_until_seen(path: &Path) -> io::Result<Bytes> {
-    let mut seen = Bytes { bytes: Vec::new(), is_whole: true };
+    let mut seen = Bytes {
+        bytes: Vec::new(),
+        is_whole: true,
+    };
     for window in [WINDOW_BYTES, WINDOW_BYTES_MAX, WINDOW_BYTES_PATIENT] {
         let (bytes, is_whole) = read_tail(path, window)?;
         seen = Bytes { bytes, is_whole };
@@ -89,7 +92,10 @@ mod tests {
     fn a_line_behind_a_huge_one_is_found() {
         let huge = format!(r#"{{"type":"attachment","data":"{}"}}"#, "x".repeat(20 << 20));
         let file = file(format!("{ASKED}\n{huge}\n").as_bytes());
-        assert_eq!(read_until_seen(file.path()).unwrap().tail().turn(), Turn::AwaitsModel);
+        assert_eq!(
+            read_until_seen(file.path()).unwrap().tail().turn(),
+            Turn::AwaitsModel
+        );
     }
 
     #[test]

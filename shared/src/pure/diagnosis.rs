@@ -355,3 +355,7 @@ fn waits_on_person(why: &str) -> Diagnosis {
 pub(super) fn time_ms(timestamp: Option<&str>) -> Option<i64> {
     timestamp.and_then(reset_time::from_rfc3339)
 }
+
+#[cfg(test)]
+#[path = "diagnosis_tests.rs"]
+mod tests;
