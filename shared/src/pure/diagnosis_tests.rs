@@ -208,6 +208,14 @@ fn a_person_who_is_asked_is_never_overtaken() {
     }
 }
 
+#[test]
+fn a_turn_without_a_time_is_neither_working_nor_hung() {
+    let undated = r#"{"type":"user","message":{"content":"go"}}"#;
+    assert_eq!(told(&[undated], "", "", NOON).kind, "turn-open");
+    let idle = r#"{"process_alive":true,"cpu_pct":0,"children":0}"#;
+    assert_eq!(told(&[undated], "", idle, NOON).kind, "turn-open");
+}
+
 /// Lines, readings, minutes of silence, kind.
 const SILENCES: [(&[&str], &str, i64, &str); 17] = [
     (&[PROMPT], "", 5, "turn-runs"),

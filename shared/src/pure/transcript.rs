@@ -384,6 +384,9 @@ pub enum Turn {
 /// More lines than a turn has, and a bound on memory.
 const LINES_MAX: usize = 20_000;
 
+/// How many lines are looked at for those, a bound on time.
+const LINES_SEEN_MAX: usize = 200_000;
+
 /// The lines at the end of a transcript, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct Tail<'a> {
@@ -403,7 +406,7 @@ impl<'a> Tail<'a> {
         let mut lines = bytes.rsplit(|&byte| byte == b'\n').enumerate().peekable();
         while let Some((from_end, line)) = lines.next() {
             let is_cut = !from_start && lines.peek().is_none();
-            if is_cut || tail.lines.len() == LINES_MAX {
+            if is_cut || tail.lines.len() == LINES_MAX || from_end == LINES_SEEN_MAX {
                 break;
             }
             if line.iter().all(u8::is_ascii_whitespace) {

@@ -110,6 +110,9 @@ fn fields_of_another_type_read_as_absent() {
 fn many_lines_are_bounded() {
     let text = "{\"type\":\"system\"}\n".repeat(LINES_MAX + 10);
     assert_eq!(Tail::from_bytes(text.as_bytes(), true).lines.len(), LINES_MAX);
+    let bookkeeping = "{\"type\":\"mode\"}\n".repeat(LINES_SEEN_MAX);
+    let text = format!("{PROMPT}\n{bookkeeping}");
+    assert_eq!(Tail::from_bytes(text.as_bytes(), true).turn(), Turn::Unseen);
 }
 
 #[test]
