@@ -1,9 +1,9 @@
 //! Installs, checks, explains and switches the suite.
 
+mod diagnose;
 mod doctor;
 mod install;
 mod log;
-
 mod places;
 mod plugin;
 mod programs;
@@ -34,6 +34,8 @@ enum Verb {
     Uninstall(uninstall::Args),
     /// Looks for what fails silently, and names each fix
     Doctor(doctor::Args),
+    /// Tells what is wrong with a session, and what would cure it
+    Diagnose(diagnose::Args),
     /// Shows the sessions seen, walls, parked sessions, signals and the switch
     Status(status::Args),
     /// Tells after the fact what was done for a session, what was not, and why
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Install(args) => install::run(args),
         Verb::Uninstall(args) => uninstall::run(&args),
         Verb::Doctor(args) => doctor::run(args),
+        Verb::Diagnose(args) => diagnose::run(&args),
         Verb::Status(args) => status::run(&args),
         Verb::Log(args) => log::run(&args),
         Verb::Off(args) => switch::off(&args),

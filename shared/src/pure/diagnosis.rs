@@ -192,6 +192,12 @@ pub fn diagnose(evidence: Evidence<'_>) -> Diagnosis {
             "The main conversation ended well: the failure is a helper's or a sub-agent's \
              (anthropics/claude-code#91419).",
         ),
+        (Turn::ToolOpen(tools), Some(_)) if evidence.tail.sub_agent_failed() || runs_agent(&tools) => {
+            not_for_us(
+                "sub-agent",
+                "The main conversation waits for a sub-agent, whose failure it is.",
+            )
+        }
         // The failed line is not on disk yet: up to 0.2 s later than the hook.
         (_, Some(payload)) => by_payload(payload, evidence),
         (turn, None) if evidence.payload.is_some_and(|payload| payload.is_event("Stop")) => {
@@ -248,6 +254,10 @@ fn by_payload_alone(evidence: Evidence<'_>) -> Option<Diagnosis> {
     }
 }
 
+fn runs_agent(tools: &[String]) -> bool {
+    tools.iter().any(|tool| matches!(tool.as_str(), "Agent" | "Task"))
+}
+
 fn by_payload(payload: &Payload<'_>, evidence: Evidence<'_>) -> Diagnosis {
     let failure = Failure::from_payload(payload, evidence.now_ms);
     judge_failure(&failure, evidence, 1)
@@ -272,14 +282,10 @@ fn judge_failure(failure: &Failure<'_>, evidence: Evidence<'_>, prompts: usize) 
         .zone
         .or_else(|| observed.and_then(|observed| observed.tz.as_deref()));
     let mut answer = failure::classify(failure, zone, prompts);
-    answer.fingerprint = Some(match failure.fingerprint() {
-        Some(place) => format!("{}@{place}", answer.kind),
-        None => answer.kind.to_owned(),
-    });
     if prompts > 1 {
         answer.why = format!("{} Seen on {prompts} prompts in a row.", answer.why);
     }
-    match answer.verdict {
+    let mut answer = match answer.verdict {
         Verdict::Walled if is_over(&answer, failure, evidence) => Diagnosis {
             verdict: Verdict::Wedge,
             heal: Heal::Restart,
@@ -289,16 +295,15 @@ fn judge_failure(failure: &Failure<'_>, evidence: Evidence<'_>, prompts: usize) 
                 .into(),
             ..answer
         },
-        Verdict::Credential if observed.is_some_and(|observed| observed.login_renewed == Some(true)) => {
-            Diagnosis {
-                verdict: Verdict::Wedge,
-                heal: Heal::Restart,
-                kind: "login-not-reread",
-                why: "The login on disk was renewed after the failure; this process keeps the old one."
-                    .into(),
-                ..answer
-            }
-        }
+        Verdict::Credential if answer.kind == "login" && was_login_renewed(evidence) => Diagnosis {
+            verdict: Verdict::Wedge,
+            heal: Heal::Restart,
+            kind: "login-not-reread",
+            why: "The login was renewed since; this process keeps the old one \
+                  (anthropics/claude-code#15007)."
+                .into(),
+            ..answer
+        },
         Verdict::Wedge if observed.is_some_and(|observed| observed.was_restarted_for(answer.kind)) => {
             Diagnosis {
                 verdict: Verdict::Poisoned,
@@ -311,7 +316,17 @@ fn judge_failure(failure: &Failure<'_>, evidence: Evidence<'_>, prompts: usize) 
             }
         }
         _ => answer,
-    }
+    };
+    answer.fingerprint = Some(match failure.fingerprint() {
+        Some(place) => format!("{}@{place}", answer.kind),
+        None => answer.kind.to_owned(),
+    });
+    answer
+}
+
+fn was_login_renewed(evidence: Evidence<'_>) -> bool {
+    let seen = evidence.observed.and_then(|observed| observed.login_renewed);
+    seen.unwrap_or_else(|| evidence.tail.logged_in_since())
 }
 
 /// A refusal after the stated reset is a wall still: counters have been enforced
@@ -340,3 +355,7 @@ fn waits_on_person(why: &str) -> Diagnosis {
 pub(super) fn time_ms(timestamp: Option<&str>) -> Option<i64> {
     timestamp.and_then(reset_time::from_rfc3339)
 }
+
+#[cfg(test)]
+#[path = "diagnosis_tests.rs"]
+mod tests;

@@ -535,7 +535,6 @@ fn too_long(f: &Failure<'_>) -> Option<Diagnosis> {
         "input is too long",
         "context limit",
         "conversation too long",
-        "error during compaction",
         "error compacting conversation",
     ];
     f.says_any(&fragments).then(|| Diagnosis {

@@ -81,7 +81,9 @@ const COMPACTIONS: usize = 3;
 
 /// Judges a conversation whose newest line is no failure.
 pub(super) fn judge(turn: &Turn, tail: &Tail<'_>, observed: Option<&Observed>, now_ms: i64) -> Diagnosis {
-    let quiet_ms = time_ms(tail.newest_timestamp()).map_or(0, |newest| now_ms.saturating_sub(newest));
+    let newest_ms = time_ms(tail.newest_timestamp());
+    // Without a time no silence is proven, and no work either.
+    let quiet_ms = newest_ms.map_or(0, |newest| now_ms.saturating_sub(newest));
     let open = !matches!(turn, Turn::Ended | Turn::Spoke | Turn::Unseen);
     if let Some(observed) = observed
         && let Some(wedge) = by_process(turn, tail, observed, quiet_ms, open)
@@ -92,7 +94,7 @@ pub(super) fn judge(turn: &Turn, tail: &Tail<'_>, observed: Option<&Observed>, n
         Turn::Unseen => unknown("nothing-seen", "No line of the conversation could be read."),
         Turn::Ended | Turn::Spoke => ok("turn-ended", "The last turn ended well."),
         _ if tail.is_retrying() => ok("client-retries", "The client tries the request again by itself."),
-        _ if quiet_ms < HUNG_MS => ok("turn-runs", "A turn is under way."),
+        _ if newest_ms.is_some() && quiet_ms < HUNG_MS => ok("turn-runs", "A turn is under way."),
         _ => open_for_long(observed, quiet_ms),
     }
 }

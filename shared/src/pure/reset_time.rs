@@ -130,8 +130,12 @@ fn fixed_zone(offset: &str) -> Option<TimeZone> {
         _ => return None,
     };
     let (hours, minutes) = digits.split_once(':').unwrap_or((digits, "0"));
-    let seconds =
-        hours.parse::<i32>().ok()?.checked_mul(3600)? + minutes.parse::<i32>().ok()?.checked_mul(60)?;
+    let minutes = hours
+        .parse::<i32>()
+        .ok()?
+        .checked_mul(60)?
+        .checked_add(minutes.parse().ok()?)?;
+    let seconds = minutes.checked_mul(60)?;
     Some(TimeZone::fixed(Offset::from_seconds(sign * seconds).ok()?))
 }
 
@@ -658,6 +662,7 @@ mod tests {
             "resets 0am",
             "resets 3pm (Mars/Olympus)",
             "resets 3pm (UTC",
+            "resets 3pm (UTC+2147483647:59)",
             "resets Feb 30, 4am (UTC)",
             "resets Mon",
             "Claude AI usage limit reached|",

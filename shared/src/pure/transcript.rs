@@ -296,6 +296,11 @@ impl Line<'_> {
             .unwrap_or_default()
     }
 
+    fn is_of_use(&self) -> bool {
+        let kinds = ["assistant", "user", "system", "queue-operation", "progress"];
+        kinds.iter().any(|kind| self.is_type(kind))
+    }
+
     fn ends_a_turn(&self) -> bool {
         self.is_system("stop_hook_summary") || self.is_system("turn_duration")
     }
@@ -376,10 +381,16 @@ pub enum Turn {
     AwaitsModel,
 }
 
+/// More lines than a turn has, and a bound on memory.
+const LINES_MAX: usize = 20_000;
+
+/// How many lines are looked at for those, a bound on time.
+const LINES_SEEN_MAX: usize = 200_000;
+
 /// The lines at the end of a transcript, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct Tail<'a> {
-    /// Every line that could be read, bookkeeping included.
+    /// The lines of the conversation, of the queue, and the client's notes.
     pub lines: Vec<Line<'a>>,
     /// Whole lines that could not be read.
     pub unreadable: usize,
@@ -392,20 +403,23 @@ impl<'a> Tail<'a> {
     /// file; else the first line is taken for cut and dropped.
     pub fn from_bytes(bytes: &'a [u8], from_start: bool) -> Self {
         let mut tail = Self::default();
-        let mut lines = bytes.split(|&byte| byte == b'\n').peekable();
-        if !from_start {
-            lines.next();
-        }
-        while let Some(line) = lines.next() {
+        let mut lines = bytes.rsplit(|&byte| byte == b'\n').enumerate().peekable();
+        while let Some((from_end, line)) = lines.next() {
+            let is_cut = !from_start && lines.peek().is_none();
+            if is_cut || tail.lines.len() == LINES_MAX || from_end == LINES_SEEN_MAX {
+                break;
+            }
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
             match parse(line) {
-                Some(line) => tail.lines.push(line),
-                None if lines.peek().is_none() => tail.torn = true,
+                Some(line) if line.is_of_use() => tail.lines.push(line),
+                Some(_) => {}
+                None if from_end == 0 => tail.torn = true,
                 None => tail.unreadable += 1,
             }
         }
+        tail.lines.reverse();
         tail
     }
 
@@ -417,9 +431,35 @@ impl<'a> Tail<'a> {
             .find_map(|line| line.session_id.as_deref())
     }
 
-    /// The newest time of any line, as it is written.
+    /// The time of the newest sign of work, as it is written: not that of a
+    /// prompt that waits in the queue.
     pub fn newest_timestamp(&self) -> Option<&str> {
-        self.lines.iter().rev().find_map(|line| line.timestamp.as_deref())
+        let mut work = self
+            .lines
+            .iter()
+            .rev()
+            .filter(|line| !line.is_type("queue-operation"));
+        work.find_map(|line| line.timestamp.as_deref())
+    }
+
+    /// True when a person logged in since the model last answered.
+    pub fn logged_in_since(&self) -> bool {
+        let newest = self.lines.iter().rev().filter(|line| line.is_main());
+        newest
+            .take_while(|line| !line.is_type("assistant") || line.is_failure())
+            .filter(|line| line.is_system("local_command") || line.is_type("user"))
+            .map(|line| line.content.as_deref().unwrap_or_else(|| line.text()))
+            .any(|text| text.starts_with("<local-command-stdout>Login successful"))
+    }
+
+    /// True when the newest words of all are a sub-agent's failure.
+    pub fn sub_agent_failed(&self) -> bool {
+        let newest = self
+            .lines
+            .iter()
+            .rev()
+            .find(|line| line.is_type("assistant") || line.is_type("user"));
+        newest.is_some_and(|line| !line.is_main() && line.is_failure())
     }
 
     /// True when the newest line, bookkeeping apart, says that the client tries
@@ -433,14 +473,15 @@ impl<'a> Tail<'a> {
 
     /// True when a compaction had begun and nothing followed it.
     pub fn is_compacting(&self) -> bool {
-        self.lines
+        let newest = self
+            .lines
             .iter()
             .rev()
-            .find(|line| line.kind.is_some())
-            .is_some_and(|line| {
-                line.is_type("progress")
-                    && line.data.as_ref().and_then(|data| data.kind.as_deref()) == Some("compacting")
-            })
+            .find(|line| !line.is_type("queue-operation"));
+        newest.is_some_and(|line| {
+            line.is_type("progress")
+                && line.data.as_ref().and_then(|data| data.kind.as_deref()) == Some("compacting")
+        })
     }
 
     /// How many prompts were typed, or sent by a wake, and not taken up.
@@ -609,3 +650,7 @@ fn user_says(line: &Line<'_>) -> UserSays {
     }
     UserSays::Prompt
 }
+
+#[cfg(test)]
+#[path = "transcript_tests.rs"]
+mod tests;
