@@ -14,8 +14,9 @@ use shared::hook::{Answer, Call, WORKING_PHASE_S};
 use shared::pure::diagnosis::Diagnosis;
 use shared::pure::pool::{Choice, Pool, Wall};
 
+use crate::afterwards::{self, Left};
 use crate::decide::{self, Cause, Next, Plan, World};
-use crate::{correct, gather, park, wording};
+use crate::{gather, park, wording};
 
 /// How long a flip waits for the client's own locks, in ms.
 const FLIP_WAIT_MS: u64 = 30_000;
@@ -224,9 +225,7 @@ pub(crate) fn move_and_wake(
                     cause: flip.cause,
                 },
             );
-            if cause == Cause::Wall {
-                correct::start(call, from, &window_name(&world.diagnosis));
-            } else {
+            if cause == Cause::DeadLogin {
                 raise_dead_login(call, config, from);
             }
             let cause = match cause {
@@ -302,6 +301,18 @@ pub(crate) fn wake(
             } else {
                 signal::clear(call.state, &call.sid, call.name).ok();
             }
+            let window = window_name(&world.diagnosis);
+            let charged = world
+                .account
+                .as_deref()
+                .filter(|_| world.is_walled() && !world.is_in_doubt());
+            afterwards::start(
+                call,
+                Left {
+                    charged: charged.map(|account| (account, window.as_str())),
+                    is_waked: true,
+                },
+            );
             episode.finish("woken", text, clock::now_ms())?;
             call.log(&format!(
                 "woken {} ms after the start: {text}",

@@ -33,6 +33,22 @@ pub(crate) struct World {
     pub now: i64,
 }
 
+impl World {
+    pub(crate) fn is_walled(&self) -> bool {
+        self.diagnosis.verdict == Verdict::Walled
+    }
+
+    /// Whether the refusal may be an answer to a request that still carried the
+    /// account before the last flip: then nobody is charged. A turn that began
+    /// after the flip leaves no doubt.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.flipped_at.is_some_and(|flipped_at| {
+            self.now - flipped_at < FLIP_DOUBT_MS
+                && self.turn_began_at.is_none_or(|began| began <= flipped_at)
+        })
+    }
+}
+
 /// What to do, before the accounts are looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "plan")]
@@ -94,11 +110,11 @@ pub(crate) fn plan(world: &World) -> Plan {
     match (diagnosis.verdict, diagnosis.heal) {
         (Verdict::Walled, _) => Plan::LeaveAccount {
             cause: Cause::Wall,
-            charge: !in_doubt(world),
+            charge: !world.is_in_doubt(),
         },
         (Verdict::Credential, Heal::RefreshCredential | Heal::MoveAccount) => Plan::LeaveAccount {
             cause: Cause::DeadLogin,
-            charge: !in_doubt(world),
+            charge: !world.is_in_doubt(),
         },
         (Verdict::Transient, _) => Plan::Throttle { why },
         (Verdict::NotForUs | Verdict::Credential | Verdict::Wedge | Verdict::Poisoned, _)
@@ -113,15 +129,6 @@ pub(crate) fn plan(world: &World) -> Plan {
         }
         _ => Plan::Leave { why },
     }
-}
-
-/// Whether the refusal may be an answer to a request that still carried the
-/// account before the last flip: then nobody is charged. A turn that began after
-/// the flip leaves no doubt.
-fn in_doubt(world: &World) -> bool {
-    world.flipped_at.is_some_and(|flipped_at| {
-        world.now - flipped_at < FLIP_DOUBT_MS && world.turn_began_at.is_none_or(|began| began <= flipped_at)
-    })
 }
 
 pub(crate) fn next(world: &World, charge: bool, choice: &Choice, park_margin_s: u64) -> Next {

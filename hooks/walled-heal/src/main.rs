@@ -6,7 +6,7 @@
 //! shard, wake; the exact reset is read from the transcript afterwards.
 
 mod act;
-mod correct;
+mod afterwards;
 mod decide;
 mod gather;
 mod park;
@@ -20,7 +20,7 @@ use shared::pure::owner::{self, Owner};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse(std::env::args_os().skip(1));
-    if let Some(order) = correct::Order::from_words(&arguments) {
+    if let Some(order) = afterwards::Order::from_words(&arguments) {
         order.carry_out();
         return ExitCode::SUCCESS;
     }

@@ -14,8 +14,9 @@ use shared::edge::{clock, deadline, pool_file, recheck, store, wall_file};
 use shared::hook::{Answer, Call, WORKING_PHASE_S};
 use shared::pure::transcript::{Tail, Turn};
 
+use crate::afterwards::{self, Left};
 use crate::decide::{self, Cause, Next, World};
-use crate::{act, correct, gather, wording};
+use crate::{act, gather, wording};
 
 /// Length of a slice, in ms.
 const SLICE_MS: i64 = 5_000;
@@ -47,7 +48,14 @@ pub(crate) fn park(
     episode.intend("park", &why)?;
     note_parked(call, world, until_s);
     if let Some(account) = world.account.as_deref().filter(|_| cause == Cause::Wall) {
-        correct::start(call, account, &act::window_name(&world.diagnosis));
+        let window = act::window_name(&world.diagnosis);
+        afterwards::start(
+            call,
+            Left {
+                charged: Some((account, &window)),
+                is_waked: false,
+            },
+        );
     }
     loop {
         sleep_slice(until_s);
