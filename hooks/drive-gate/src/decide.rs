@@ -314,3 +314,7 @@ pub(crate) fn episode(clues: Clues<'_>) -> Option<&str> {
         None => turn(),
     }
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -6,7 +6,7 @@
 //! stop through: a gate that holds the wrong session, or for ever, is worse than
 //! none (anthropics/claude-plugins-official#64, #574, #5312).
 
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
 mod decide;
 mod gather;

@@ -215,7 +215,10 @@ mod tests {
         let mut document = Document::new(&sid());
         document.set("ship it", By::Session, 5);
         let goal = Goal::read(&document.to_bytes(), &sid()).unwrap();
-        assert_eq!((goal.text.as_str(), goal.state, goal.revision), ("ship it", Standing::Open, 1));
+        assert_eq!(
+            (goal.text.as_str(), goal.state, goal.revision),
+            ("ship it", Standing::Open, 1)
+        );
         assert_eq!((goal.set_at, goal.set_by), (Some(5), Some(By::Session)));
         document.pause(By::Person, 6);
         document.resume();
@@ -223,7 +226,11 @@ mod tests {
         let goal = Goal::read(&document.to_bytes(), &sid()).unwrap();
         assert_eq!((goal.state, goal.revision), (Standing::Done, 4));
         document.set("ship it again", By::Person, 8);
-        assert!(!String::from_utf8(document.to_bytes()).unwrap().contains("claimed_done"));
+        assert!(
+            !String::from_utf8(document.to_bytes())
+                .unwrap()
+                .contains("claimed_done")
+        );
     }
 
     #[test]
@@ -244,7 +251,10 @@ mod tests {
         let newer = br#"{"format":2,"state":{"word":"open"}}"#;
         assert_eq!(Goal::read(newer, &sid()), Err(Unreadable::Newer(2)));
         let other = br#"{"format":1,"sid":"other","text":"t","state":"open"}"#;
-        assert_eq!(Goal::read(other, &sid()), Err(Unreadable::OtherSession("other".into())));
+        assert_eq!(
+            Goal::read(other, &sid()),
+            Err(Unreadable::OtherSession("other".into()))
+        );
         let sid_field = format!(r#""sid":"{}""#, sid());
         for bad in [
             String::new(),
