@@ -417,10 +417,7 @@ fn a_goal_file_that_says_nothing_to_us_holds_nobody_and_stays() {
     for (text, why) in [
         ("", "is not understood"),
         ("{\"format\":1", "is not understood"),
-        (
-            "{\"format\":2,\"state\":\"open\"}",
-            "has format 2, this version knows 1",
-        ),
+        ("{\"format\":2,\"state\":\"open\"}", "has format 2, this version"),
         (
             "{\"format\":1,\"sid\":\"other\",\"text\":\"t\",\"state\":\"open\"}",
             "names another session (other)",
@@ -606,10 +603,24 @@ fn a_goal_is_stated_shown_and_ended() {
 }
 
 #[test]
+fn unknown_fields_of_the_goal_survive() {
+    let home = Home::with_goal();
+    let name = format!("goals/{SID}.json");
+    let mut goal = home.read(&name);
+    goal["criterion"] = json!(["a", {"b": null}]);
+    home.put(&name, &goal.to_string());
+    home.goal(&["pause"]);
+    home.goal(&["resume"]);
+    home.goal(&["set", "another"]);
+    assert_eq!(home.read(&name)["criterion"], json!(["a", {"b": null}]));
+    assert_eq!(home.read(&name)["paused_at"], json!(null));
+}
+
+#[test]
 fn a_goal_of_another_session_is_named_in_full_and_not_inherited() {
     let home = Home::with_goal();
     let shown = home.goal_error(&["show", "--sid", OTHER]);
-    assert!(shown.contains("has none"), "{shown}");
+    assert!(shown.contains("has no goal"), "{shown}");
     let mut person = home.command("rungs");
     person.args(["goal", "set", "theirs", "--sid", OTHER]);
     assert!(person.output().unwrap().status.success());

@@ -5,86 +5,84 @@
 //! It is never looked up by a name or a short id: those are reused, and a goal
 //! on the wrong session holds the wrong session.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand};
-use shared::edge::lock::{self, Lock};
+use anyhow::{Context, Result, bail};
+use clap::Subcommand;
+use serde_json::Value;
+use shared::edge::json_file::{self, Object};
 use shared::edge::state::{Durability, State};
 use shared::edge::{clock, env};
-use shared::pure::goal::{self, By, Document, Goal, Standing, TEXT_CHARS_MAX};
+use shared::pure::goal::{self, By, FORMAT, Goal, Standing, TEXT_CHARS_MAX};
 use shared::pure::session_id::SessionId;
 use shared::pure::time_text;
 
-/// How long to wait for another `rungs goal` of the same session (ms).
-const LOCK_WAIT_MS: u64 = 2000;
+use crate::out;
+use crate::places::{self, RootOption};
 
-/// The words after `rungs goal`.
-#[derive(Debug, Args)]
-pub(crate) struct GoalArgs {
+#[derive(clap::Args)]
+pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
-    /// The session's full id; without it, the session that this runs in.
-    #[arg(long, global = true)]
-    sid: Option<String>,
-    /// The state root, where it is neither `$RUNGS_HOME` nor `~/.rungs`.
-    #[arg(long, global = true)]
-    root: Option<PathBuf>,
 }
 
-#[derive(Debug, Subcommand)]
+/// Whose goal it is, and where it is kept.
+#[derive(clap::Args)]
+struct Target {
+    /// The session's full id [default: the session that this runs in]
+    #[arg(long)]
+    sid: Option<String>,
+    #[command(flatten)]
+    root: RootOption,
+}
+
+#[derive(Subcommand)]
 enum Verb {
-    /// State the goal, in place of an earlier one.
+    /// States the goal, in place of an earlier one
     Set {
-        /// The goal in words.
+        /// The goal in words
         text: String,
+        #[command(flatten)]
+        target: Target,
     },
-    /// Show the goal and where it stands.
+    /// Shows the goal and where it stands
     Show {
-        /// Print the goal file's fields as JSON.
+        /// Print the goal file's fields
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        target: Target,
     },
-    /// Record that the goal is reached.
-    Done,
-    /// Set the goal aside: the session may stop.
-    Pause,
-    /// Take a paused goal up again.
-    Resume,
+    /// Records that the goal is reached
+    Done(Target),
+    /// Sets the goal aside: the session may stop
+    Pause(Target),
+    /// Takes a paused goal up again
+    Resume(Target),
 }
 
-/// Runs a verb.
-///
-/// # Errors
-/// One line that names what is wrong and the way out.
-pub(crate) fn run(args: &GoalArgs) -> anyhow::Result<()> {
-    let sid = session(args.sid.as_deref())?;
-    let root = args.root.clone().or_else(State::default_path);
-    let root = root.context("no state root: set HOME or RUNGS_HOME, or pass --root")?;
-    let state = State::open_root(&root)
-        .with_context(|| format!("the state root {} can't be used", root.display()))?;
-    let desk = Desk { state, sid };
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.verb {
-        Verb::Set { text } => desk.set(text),
-        Verb::Show { json } => desk.show(*json),
-        Verb::Done => desk.done(),
-        Verb::Pause => desk.pause(),
-        Verb::Resume => desk.resume(),
-    }
+        Verb::Set { text, target } => Desk::of(target)?.set(text),
+        Verb::Show { json, target } => Desk::of(target)?.show(*json),
+        Verb::Done(target) => Desk::of(target)?.done(),
+        Verb::Pause(target) => Desk::of(target)?.pause(),
+        Verb::Resume(target) => Desk::of(target)?.resume(),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The session: named in full, or the one that we run in.
-fn session(named: Option<&str>) -> anyhow::Result<SessionId> {
+fn session(named: Option<&str>) -> Result<SessionId> {
     let own = env::text(env::CLAUDE_CODE_SESSION_ID);
-    let Some(text) = named.or(own.as_deref()) else {
-        bail!("no session: run it inside a session, or name one with --sid and its full id");
-    };
+    let text = named
+        .or(own.as_deref())
+        .context("no session: run it inside a session, or name one with --sid and its full id")?;
     match SessionId::parse(text).filter(|sid| is_full(sid.as_str())) {
         Some(sid) => Ok(sid),
         None => bail!(
-            "{:?} is no full session id: expected a UUID such as 42c4d508-4d22-47e5-b86c-6edb7aab8318",
-            text.chars().take(80).collect::<String>()
+            "\"{}\" is no full session id: expected a UUID such as 42c4d508-4d22-47e5-b86c-6edb7aab8318",
+            out::bounded(text, 80)
         ),
     }
 }
@@ -111,7 +109,14 @@ struct Desk {
 }
 
 impl Desk {
-    fn set(&self, text: &str) -> anyhow::Result<()> {
+    fn of(target: &Target) -> Result<Self> {
+        Ok(Self {
+            sid: session(target.sid.as_deref())?,
+            state: places::open(&target.root.path()?)?,
+        })
+    }
+
+    fn set(&self, text: &str) -> Result<()> {
         let text = text.trim();
         if text.is_empty() {
             bail!("the goal is empty: say in words what is to be reached");
@@ -123,136 +128,126 @@ impl Desk {
                  put the details into a file and name it in the goal"
             );
         }
-        let _lock = self.lock()?;
-        let mut document = self.read()?.unwrap_or_else(|| Document::new(&self.sid));
-        document.set(text, by(), clock::now_ms());
-        self.write(&document)?;
-        self.say("open")
+        self.change(Standing::Open, |file, _| {
+            file.set("text", text)?;
+            file.set("set_at", clock::now_ms())?;
+            file.set("set_by", by())?;
+            forget(
+                file,
+                &["paused_at", "paused_by", "claimed_done_at", "claimed_done_by"],
+            )
+        })
     }
 
-    fn show(&self, json: bool) -> anyhow::Result<()> {
-        let Some(bytes) = self.bytes()? else {
-            bail!("{}", self.no_goal());
-        };
-        let goal = Goal::read(&bytes, &self.sid).map_err(|why| self.unreadable(&why))?;
+    fn show(&self, json: bool) -> Result<()> {
+        let name = goal::name(&self.sid);
+        let bytes = self
+            .state
+            .read(&name)
+            .with_context(|| format!("{name} can't be read"))?;
+        let bytes = bytes.with_context(|| self.no_goal())?;
+        let goal = Goal::read(&bytes, &self.sid).with_context(|| name)?;
         if json {
-            std::io::stdout().write_all(&bytes)?;
+            out::json(&serde_json::from_slice(&bytes)?);
             return Ok(());
         }
         let set = match (goal.set_at, goal.set_by) {
             (Some(at), Some(by)) => format!(", set {} by a {}", time_text::rfc3339_s(at / 1000), by.word()),
             _ => String::new(),
         };
-        writeln!(
-            std::io::stdout(),
-            "{} ({}{set})\n{}",
-            self.sid,
-            goal.state.word(),
-            goal.text
-        )?;
+        out::line(&format!("{} ({}{set})", self.sid, goal.state.word()));
+        for line in goal.text.lines() {
+            out::line(&out::bounded(line, TEXT_CHARS_MAX));
+        }
         Ok(())
     }
 
-    fn done(&self) -> anyhow::Result<()> {
-        let (_lock, mut document, standing) = self.take_up("end")?;
-        if standing == Standing::Done {
-            bail!("the goal of {} is done already", self.sid);
-        }
-        document.claim_done(by(), clock::now_ms());
-        self.write(&document)?;
-        self.say("done")
+    fn done(&self) -> Result<()> {
+        self.change(Standing::Done, |file, standing| {
+            if self.known(standing)? == Standing::Done {
+                bail!("the goal of {} is done already", self.sid);
+            }
+            file.set("claimed_done_at", clock::now_ms())?;
+            file.set("claimed_done_by", by())
+        })
     }
 
-    fn pause(&self) -> anyhow::Result<()> {
-        let (_lock, mut document, standing) = self.take_up("pause")?;
-        if standing != Standing::Open {
-            bail!(
-                "no open goal to pause: the goal of {} is {}",
-                self.sid,
-                standing.word()
-            );
-        }
-        document.pause(by(), clock::now_ms());
-        self.write(&document)?;
-        self.say("paused")
+    fn pause(&self) -> Result<()> {
+        self.change(Standing::Paused, |file, standing| {
+            let standing = self.known(standing)?;
+            if standing != Standing::Open {
+                bail!(
+                    "no open goal to pause: the goal of {} is {}",
+                    self.sid,
+                    standing.word()
+                );
+            }
+            file.set("paused_at", clock::now_ms())?;
+            file.set("paused_by", by())
+        })
     }
 
-    fn resume(&self) -> anyhow::Result<()> {
-        let (_lock, mut document, standing) = self.take_up("resume")?;
-        if standing != Standing::Paused {
-            bail!(
-                "no paused goal to resume: the goal of {} is {}",
-                self.sid,
-                standing.word()
-            );
-        }
-        document.resume();
-        self.write(&document)?;
-        self.say("open")
+    fn resume(&self) -> Result<()> {
+        self.change(Standing::Open, |file, standing| {
+            let standing = self.known(standing)?;
+            if standing != Standing::Paused {
+                bail!(
+                    "no paused goal to resume: the goal of {} is {}",
+                    self.sid,
+                    standing.word()
+                );
+            }
+            forget(file, &["paused_at", "paused_by"])
+        })
     }
 
-    /// The goal, with the lock under which it may be changed.
-    fn take_up(&self, verb: &str) -> anyhow::Result<(Lock, Document, Standing)> {
-        let lock = self.lock()?;
-        let Some(document) = self.read()? else {
-            bail!("no goal to {verb}: {}", self.no_goal());
-        };
-        let goal = Goal::read(&document.to_bytes(), &self.sid).map_err(|why| self.unreadable(&why))?;
-        Ok((lock, document, goal.state))
-    }
-
-    fn lock(&self) -> anyhow::Result<Lock> {
-        let name = format!("goals/{}.lock", self.sid);
-        let lock = lock::take(&self.state, &name, LOCK_WAIT_MS)
-            .with_context(|| format!("{} can't be locked", self.path(&name)))?;
-        lock.with_context(|| format!("another command holds {}: try again", self.path(&name)))
-    }
-
-    fn bytes(&self) -> anyhow::Result<Option<Vec<u8>>> {
+    /// Changes the goal file and says where the goal then stands. `change` is
+    /// told where it stood; none where there was no goal.
+    fn change(
+        &self,
+        standing: Standing,
+        change: impl FnOnce(&mut Object, Option<Standing>) -> Result<()>,
+    ) -> Result<()> {
         let name = goal::name(&self.sid);
-        self.state
-            .read(&name)
-            .with_context(|| format!("{} can't be read", self.path(&name)))
-    }
-
-    fn read(&self) -> anyhow::Result<Option<Document>> {
-        let Some(bytes) = self.bytes()? else {
-            return Ok(None);
-        };
-        let document = Document::read(&bytes, &self.sid).map_err(|why| self.unreadable(&why))?;
-        Ok(Some(document))
-    }
-
-    fn write(&self, document: &Document) -> anyhow::Result<()> {
-        let name = goal::name(&self.sid);
-        self.state
-            .replace(&name, &document.to_bytes(), Durability::Power)
-            .with_context(|| format!("{} can't be written", self.path(&name)))
-    }
-
-    fn say(&self, standing: &str) -> anyhow::Result<()> {
-        writeln!(std::io::stdout(), "goal {standing}: {}", self.sid)?;
+        json_file::change(&self.state, &name, FORMAT.into(), Durability::Power, |file| {
+            let owner: Option<String> = file.field("sid")?;
+            if let Some(owner) = owner.filter(|owner| owner != self.sid.as_str()) {
+                bail!(
+                    "{name} names another session ({}): move it away to begin anew",
+                    out::bounded(&owner, 64)
+                );
+            }
+            let before: Option<Standing> = file.field("state")?;
+            change(file, before)?;
+            let revision: u64 = file.field("revision")?;
+            file.set("sid", self.sid.as_str())?;
+            file.set("state", standing)?;
+            file.set("revision", revision.saturating_add(1))
+        })?;
+        out::line(&format!("goal {}: {}", standing.word(), self.sid));
         Ok(())
+    }
+
+    fn known(&self, standing: Option<Standing>) -> Result<Standing> {
+        standing.with_context(|| self.no_goal())
     }
 
     fn no_goal(&self) -> String {
         format!(
-            "the session {} has none; `rungs goal set TEXT` states one",
+            "the session {} has no goal; `rungs goal set TEXT` states one",
             self.sid
         )
     }
+}
 
-    fn unreadable(&self, why: &goal::Unreadable) -> anyhow::Error {
-        let way_out = match why {
-            goal::Unreadable::Newer(_) => "upgrade rungs",
-            _ => "move the file away and set the goal again",
-        };
-        anyhow::anyhow!("{} {why}: {way_out}", self.path(&goal::name(&self.sid)))
+/// Empties fields that belong to an earlier standing.
+fn forget(file: &mut Object, fields: &[&str]) -> Result<()> {
+    for field in fields {
+        if file.field::<Value>(field)? != Value::Null {
+            file.set(field, Value::Null)?;
+        }
     }
-
-    fn path(&self, name: &str) -> String {
-        self.state.path().join(name).display().to_string()
-    }
+    Ok(())
 }
 
 #[cfg(test)]
