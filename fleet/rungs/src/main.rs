@@ -2,6 +2,7 @@
 
 mod diagnose;
 mod doctor;
+mod goal;
 mod install;
 mod log;
 mod places;
@@ -40,6 +41,8 @@ enum Verb {
     Status(status::Args),
     /// Tells after the fact what was done for a session, what was not, and why
     Log(log::Args),
+    /// States, shows, pauses, resumes or ends a session's goal
+    Goal(goal::Args),
     /// Switches every hook off at once
     Off(switch::Args),
     /// Lets the hooks act again
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Diagnose(args) => diagnose::run(&args),
         Verb::Status(args) => status::run(&args),
         Verb::Log(args) => log::run(&args),
+        Verb::Goal(args) => goal::run(&args),
         Verb::Off(args) => switch::off(&args),
         Verb::On(args) => switch::on(&args),
         Verb::Try(args) => try_it::run(args),

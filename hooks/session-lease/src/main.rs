@@ -6,7 +6,7 @@
 //! after a limit where the session went on already; nothing else in the suite
 //! sees that prompt in time.
 
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
 mod gather;
 mod guard;

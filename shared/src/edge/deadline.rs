@@ -3,23 +3,26 @@
 //! A hook that hangs would cost the person the turn. The alarm ends it quietly,
 //! with exit code 0, which the client reads as "nothing to say". A reader that
 //! went away must not kill a hook either, so SIGPIPE is ignored: the hooks have
-//! no `std` start code that would do it.
+//! no `std` start code that would do it. Nor must a limit on file sizes: with
+//! SIGXFSZ ignored the write fails and is handled like any other.
 
 #![expect(
     unsafe_code,
     reason = "signal dispositions have no safe interface in std or rustix"
 )]
 
-/// Ends the process with exit code 0 after `seconds`, and ignores SIGPIPE.
+/// Ends the process with exit code 0 after `seconds`, and ignores the signals of
+/// a closed pipe and of a file that may not grow.
 pub fn arm(seconds: u32) {
     extern "C" fn give_up(_signal: libc::c_int) {
         // SAFETY: `_exit` is async-signal-safe and does not return.
         unsafe { libc::_exit(0) }
     }
     let handler: extern "C" fn(libc::c_int) = give_up;
-    // SAFETY: the handler only calls `_exit`; both calls take plain values.
+    // SAFETY: the handler only calls `_exit`; all three calls take plain values.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         libc::signal(libc::SIGALRM, handler as libc::sighandler_t);
     }
     rearm(seconds);

@@ -48,6 +48,8 @@ pub enum Access {
 pub struct State {
     path: PathBuf,
     dir: OwnedFd,
+    /// Whose files are ours; asked once.
+    uid: u32,
 }
 
 impl State {
@@ -75,10 +77,12 @@ impl State {
             }
             other => other?,
         };
-        owned_by_us(dir.as_fd())?;
+        let uid = rustix::process::geteuid().as_raw();
+        owned_by(uid, dir.as_fd())?;
         Ok(Self {
             path: path.to_path_buf(),
             dir,
+            uid,
         })
     }
 
@@ -118,7 +122,7 @@ impl State {
             }
             other => other?,
         };
-        regular_and_ours(file.as_fd())?;
+        regular_and_owned_by(self.uid, file.as_fd())?;
         Ok(file)
     }
 
@@ -375,9 +379,9 @@ fn write_all_at_once(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-fn owned_by_us(file: BorrowedFd<'_>) -> io::Result<fs::Stat> {
+fn owned_by(uid: u32, file: BorrowedFd<'_>) -> io::Result<fs::Stat> {
     let stat = fs::fstat(file)?;
-    if stat.st_uid == rustix::process::geteuid().as_raw() {
+    if stat.st_uid == uid {
         Ok(stat)
     } else {
         Err(io::Error::new(
@@ -387,8 +391,8 @@ fn owned_by_us(file: BorrowedFd<'_>) -> io::Result<fs::Stat> {
     }
 }
 
-fn regular_and_ours(file: BorrowedFd<'_>) -> io::Result<()> {
-    let stat = owned_by_us(file)?;
+fn regular_and_owned_by(uid: u32, file: BorrowedFd<'_>) -> io::Result<()> {
+    let stat = owned_by(uid, file)?;
     if fs::FileType::from_raw_mode(stat.st_mode).is_file() {
         Ok(())
     } else {

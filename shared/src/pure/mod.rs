@@ -6,6 +6,7 @@ pub mod client_argv;
 pub mod diagnosis;
 #[cfg(feature = "zones")]
 mod failure;
+pub mod goal;
 pub mod hook_payload;
 pub mod json_span;
 pub mod lease;

@@ -131,7 +131,7 @@ fn stop(stage: &Stage) -> Result<bool> {
     let mut command = spawn::command(std::env::current_exe()?);
     stage.environment(&mut command, &STOP);
     command.args(["goal", "set", "--root"]).arg(&stage.root).args([
-        "--session",
+        "--sid",
         STOP.sid,
         "The report is written",
     ]);
