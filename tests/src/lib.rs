@@ -16,6 +16,7 @@
 )]
 
 pub mod client;
+pub mod executables;
 pub mod files;
 pub mod login;
 pub mod mock_api;

@@ -197,3 +197,64 @@ fn an_expiring_token_is_refreshed_once() {
     );
     assert!(main.iter().all(|request| request.kind == Kind::Main));
 }
+
+#[test]
+fn a_sub_agents_requests_are_told_apart_by_their_prompt() {
+    let Some(client) = Client::find() else { return };
+    let api = MockApi::start();
+    let home = Home::new(&client, &api, &Login::new("A"));
+    let delegate = Step::tool(
+        "Agent",
+        json!({ "description": "look", "prompt": "SUB-TASK: look around",
+            "subagent_type": "general-purpose", "run_in_background": false }),
+    );
+    api.account("A", [delegate], Step::text("all done"));
+    api.prompt("SUB-TASK", [], Step::text("seen it"));
+
+    let output = home.run_claude(&["-p", "please do it", NO_QUESTIONS], PATIENCE);
+    assert_eq!(
+        output.stdout.trim(),
+        "all done",
+        "{output:?}\n{}",
+        api.describe()
+    );
+    let requests = api.main_requests();
+    let prompts = requests
+        .iter()
+        .map(|request| request.conversation.first_prompt());
+    let of_sub_agent = prompts.filter(|prompt| prompt.contains("SUB-TASK")).count();
+    assert_eq!((requests.len(), of_sub_agent), (3, 1), "{}", api.describe());
+    assert!(requests[2].conversation.has_tool_result("seen it"));
+}
+
+#[test]
+fn broken_connections_look_broken_to_the_client() {
+    let Some(client) = Client::find() else { return };
+    for step in [Step::reset(), Step::cut()] {
+        let api = MockApi::start();
+        let home = Home::new(&client, &api, &Login::new("A"));
+        api.account("A", [], step);
+        let output = home.run_claude(&["-p", "please do it", NO_QUESTIONS], PATIENCE);
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stdout.contains("Connection dropped"), "{output:?}");
+    }
+}
+
+#[test]
+fn the_next_request_carries_the_login_that_is_on_disk() {
+    let Some(client) = Client::find() else { return };
+    let api = MockApi::start();
+    let home = Home::new(&client, &api, &Login::new("A"));
+    let mut session = StreamJson::start(&home, &[]);
+    session.send("one");
+    session.wait_results(1, PATIENCE);
+    Login::new("B").write(&home.config());
+    session.send("two");
+    session.wait_results(2, PATIENCE);
+    let accounts: Vec<String> = api
+        .main_requests()
+        .into_iter()
+        .map(|request| request.account)
+        .collect();
+    assert_eq!(accounts, ["A", "B"]);
+}

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::NO_QUESTIONS;
 use super::home::Home;
+use super::processes::alive;
 use super::registry::SessionFile;
-use super::wait::{PATIENCE, wait_for};
+use super::wait::{PATIENCE, wait_for, wait_until};
 use crate::files::read_json;
 
 /// A background session by its short id. The client's background service ends
@@ -69,10 +70,16 @@ impl<'home> Background<'home> {
 
     /// `claude stop`, until the process is gone.
     pub fn stop(&self) {
+        let before = self.session();
         let output = self.home.run_claude(&["stop", &self.id], PATIENCE);
         assert_eq!(output.code, Some(0), "{output:?}");
-        let gone = wait_for(PATIENCE, || self.session().is_none().then_some(()));
-        assert!(gone.is_some(), "{} still runs after claude stop", self.id);
+        // The register forgets the session a little before its process is gone.
+        let gone = || before.as_ref().is_none_or(|session| !alive(session.pid));
+        assert!(
+            wait_until(PATIENCE, gone),
+            "{} still runs after claude stop",
+            self.id
+        );
     }
 
     /// `claude respawn`: the same session in a new process, which waits for a prompt.
