@@ -31,8 +31,6 @@ pub fn read_json(path: &Path) -> Option<Value> {
 /// Reads a file of JSON lines; a torn last line is left out.
 pub fn read_json_lines(path: &Path) -> Vec<Value> {
     let text = fs_err::read_to_string(path).unwrap_or_default();
-    let lines = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
+    let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
     lines.collect()
 }

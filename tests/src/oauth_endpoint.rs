@@ -79,10 +79,7 @@ impl OauthEndpoint {
     /// The environment that leads a client here.
     pub fn environment(&self) -> [(&'static str, String); 3] {
         [
-            (
-                "HTTPS_PROXY",
-                format!("http://127.0.0.1:{}", self.server.port()),
-            ),
+            ("HTTPS_PROXY", format!("http://127.0.0.1:{}", self.server.port())),
             ("NO_PROXY", "127.0.0.1,localhost".to_owned()),
             ("NODE_EXTRA_CA_CERTS", self.authority.display().to_string()),
         ]
@@ -125,12 +122,7 @@ impl OauthEndpoint {
 }
 
 impl Shared {
-    fn tunnel(
-        &self,
-        mut stream: TcpStream,
-        config: &Arc<ServerConfig>,
-        closing: &Closing,
-    ) -> io::Result<()> {
+    fn tunnel(&self, mut stream: TcpStream, config: &Arc<ServerConfig>, closing: &Closing) -> io::Result<()> {
         // Unbuffered beyond the request: the next bytes belong to the handshake,
         // and a client sends none of them before it has the answer.
         let request = http::read_request(&mut BufReader::new(stream.try_clone()?))?;
@@ -181,10 +173,7 @@ impl Shared {
 fn answer(refresh: &Refresh) -> (u16, Value) {
     if refresh.reused {
         let why = "Refresh token not found or invalid";
-        return (
-            400,
-            json!({ "error": "invalid_grant", "error_description": why }),
-        );
+        return (400, json!({ "error": "invalid_grant", "error_description": why }));
     }
     let next = Login {
         generation: refresh.generation + 1,

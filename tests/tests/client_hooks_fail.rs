@@ -1,10 +1,7 @@
 //! Hooks that are missing, crash, hang or talk nonsense never cost a turn. This
 //! is the client's half of "fail open"; the other half is each hook's own.
 
-#![allow(
-    clippy::indexing_slicing,
-    reason = "a missing element is the test's failure"
-)]
+#![allow(clippy::indexing_slicing, reason = "a missing element is the test's failure")]
 
 use std::time::{Duration, Instant};
 
@@ -62,11 +59,7 @@ fn two_turns_with(client: &Client, program: Option<&str>) -> Duration {
 
     let requests = api.main_requests();
     assert_eq!(requests.len(), 3, "{}", api.describe());
-    assert!(
-        requests[2]
-            .conversation
-            .continues(&requests[1].conversation)
-    );
+    assert!(requests[2].conversation.continues(&requests[1].conversation));
     assert!(requests[2].conversation.has_text("and again"));
     took
 }
@@ -123,11 +116,7 @@ fn a_crashing_wake_hook_leaves_the_failed_session_as_it_was() {
     let mut hooks = recorder.hooks(&["UserPromptSubmit", "Stop"]);
     hooks["StopFailure"] = json!([crashing, recorder.group(0.0, 0, "")]);
     home.write_settings(&json!({ "hooks": hooks }));
-    api.account(
-        "A",
-        [Step::fail(Failure::overloaded())],
-        Step::text("back again"),
-    );
+    api.account("A", [Step::fail(Failure::overloaded())], Step::text("back again"));
 
     let terminal = Tmux::start(&home, Pane::Shell, &[NO_QUESTIONS]);
     terminal.prompt("please do it");

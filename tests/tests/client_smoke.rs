@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tests::client::{
-    Background, Client, Home, NO_QUESTIONS, PATIENCE, Pane, Recorder, StreamJson, Tmux, alive,
-    wait_until,
+    Background, Client, Home, NO_QUESTIONS, PATIENCE, Pane, Recorder, StreamJson, Tmux, alive, wait_until,
 };
 use tests::login::Login;
 use tests::mock_api::{Kind, MockApi, Step, Window, in_seconds};
@@ -14,11 +13,7 @@ use tests::oauth_endpoint::OauthEndpoint;
 
 /// A tool call, then a text.
 fn tool_loop(api: &MockApi) {
-    api.account(
-        "A",
-        [Step::bash("echo from-the-tool")],
-        Step::text("all done"),
-    );
+    api.account("A", [Step::bash("echo from-the-tool")], Step::text("all done"));
 }
 
 #[test]
@@ -34,11 +29,7 @@ fn a_turn_in_a_terminal_goes_through_its_tools() {
 
     let requests = api.wait_main(2, PATIENCE);
     assert_eq!(requests.len(), 2, "{}", api.describe());
-    assert!(
-        requests[1]
-            .conversation
-            .continues(&requests[0].conversation)
-    );
+    assert!(requests[1].conversation.continues(&requests[0].conversation));
     assert!(requests[1].conversation.is_complete());
     assert!(requests[1].conversation.has_tool_result("from-the-tool"));
     let session = home.wait_session("idle", PATIENCE);
@@ -69,11 +60,7 @@ fn the_walls_are_what_the_client_calls_walls() {
         let api = MockApi::start();
         let home = Home::new(&client, &api, &Login::new("A"));
         let wall = Step::wall(window, in_seconds(3 * 3600));
-        api.account(
-            "A",
-            [Step::bash("echo one"), wall],
-            Step::text("unreachable"),
-        );
+        api.account("A", [Step::bash("echo one"), wall], Step::text("unreachable"));
 
         let terminal = Tmux::start(&home, Pane::Shell, &[NO_QUESTIONS]);
         terminal.prompt("please do it");
@@ -118,11 +105,7 @@ fn a_stream_json_session_answers_and_can_be_waked() {
 
     let requests = api.main_requests();
     assert_eq!(requests.len(), 3, "{}", api.describe());
-    assert!(
-        requests[2]
-            .conversation
-            .continues(&requests[1].conversation)
-    );
+    assert!(requests[2].conversation.continues(&requests[1].conversation));
     assert!(requests[2].conversation.has_text("go on, please"));
     let failure = &recorder.wait("StopFailure", 1, PATIENCE)[0];
     assert_eq!(failure.client_pid, session.pid().to_string());
@@ -143,10 +126,7 @@ fn a_background_session_survives_stop_and_respawn() {
     api.wait_main(2, PATIENCE);
     let first = background.wait_session("idle", PATIENCE);
     assert_eq!(first.kind, "bg");
-    assert_eq!(
-        background.row().unwrap()["sessionId"],
-        first.session_id.as_str()
-    );
+    assert_eq!(background.row().unwrap()["sessionId"], first.session_id.as_str());
     background.stop();
     assert!(!alive(first.pid));
     let second = background.respawn();
@@ -180,10 +160,7 @@ fn an_expiring_token_is_refreshed_once() {
     assert_eq!(output.stdout.trim(), "mock answer", "{output:?}");
     let refreshes = endpoint.refreshes();
     assert_eq!(refreshes.len(), 1, "{refreshes:?}");
-    assert_eq!(
-        (refreshes[0].account.as_str(), refreshes[0].generation),
-        ("A", 0)
-    );
+    assert_eq!((refreshes[0].account.as_str(), refreshes[0].generation), ("A", 0));
     assert!(refreshes[0].answered_at.is_some() && !refreshes[0].reused);
     assert_eq!(Login::read(&home.config()).unwrap().generation, 1);
     let main = api.main_requests();
@@ -212,16 +189,9 @@ fn a_sub_agents_requests_are_told_apart_by_their_prompt() {
     api.prompt("SUB-TASK", [], Step::text("seen it"));
 
     let output = home.run_claude(&["-p", "please do it", NO_QUESTIONS], PATIENCE);
-    assert_eq!(
-        output.stdout.trim(),
-        "all done",
-        "{output:?}\n{}",
-        api.describe()
-    );
+    assert_eq!(output.stdout.trim(), "all done", "{output:?}\n{}", api.describe());
     let requests = api.main_requests();
-    let prompts = requests
-        .iter()
-        .map(|request| request.conversation.first_prompt());
+    let prompts = requests.iter().map(|request| request.conversation.first_prompt());
     let of_sub_agent = prompts.filter(|prompt| prompt.contains("SUB-TASK")).count();
     assert_eq!((requests.len(), of_sub_agent), (3, 1), "{}", api.describe());
     assert!(requests[2].conversation.has_tool_result("seen it"));

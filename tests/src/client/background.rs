@@ -35,9 +35,7 @@ impl<'home> Background<'home> {
 
     /// `claude agents --json --all`, this session's row.
     pub fn row(&self) -> Option<Value> {
-        let output = self
-            .home
-            .run_claude(&["agents", "--json", "--all"], PATIENCE);
+        let output = self.home.run_claude(&["agents", "--json", "--all"], PATIENCE);
         let rows: Vec<Value> = serde_json::from_str(&output.stdout).ok()?;
         rows.into_iter()
             .find(|row| row.get("id").and_then(Value::as_str) == Some(&self.id))
@@ -45,12 +43,7 @@ impl<'home> Background<'home> {
 
     /// The client's own state file of the job.
     pub fn state(&self) -> Value {
-        let path = self
-            .home
-            .config()
-            .join("jobs")
-            .join(&self.id)
-            .join("state.json");
+        let path = self.home.config().join("jobs").join(&self.id).join("state.json");
         read_json(&path).unwrap_or(Value::Null)
     }
 

@@ -33,10 +33,7 @@ pub(super) fn run(mut command: Command, patience: Duration) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let (out, err) = (folder.path().join("out"), folder.path().join("err"));
     let file = |path| Stdio::from(fs_err::File::create(path).unwrap().into_parts().0);
-    command
-        .stdin(Stdio::null())
-        .stdout(file(&out))
-        .stderr(file(&err));
+    command.stdin(Stdio::null()).stdout(file(&out)).stderr(file(&err));
     let mut child = command.spawn().unwrap();
     let status = wait_for(patience, || child.try_wait().unwrap());
     if status.is_none() {

@@ -107,15 +107,8 @@ impl Recorder {
     /// Waits for so many runs of an event.
     pub fn wait(&self, event: &str, count: usize, patience: Duration) -> Vec<HookRecord> {
         let came = wait_until(patience, || self.of(event).len() >= count);
-        let seen: Vec<String> = self
-            .records()
-            .into_iter()
-            .map(|record| record.event)
-            .collect();
-        assert!(
-            came,
-            "not {count} x {event} within {patience:?}; seen: {seen:?}"
-        );
+        let seen: Vec<String> = self.records().into_iter().map(|record| record.event).collect();
+        assert!(came, "not {count} x {event} within {patience:?}; seen: {seen:?}");
         self.of(event)
     }
 }

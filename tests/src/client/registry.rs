@@ -26,23 +26,14 @@ pub struct SessionFile {
 
 impl SessionFile {
     fn of(value: &Value) -> Option<SessionFile> {
-        let text = |key: &str| {
-            value
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or("")
-                .to_owned()
-        };
+        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
         Some(SessionFile {
             pid: u32::try_from(value.get("pid")?.as_u64()?).ok()?,
             session_id: text("sessionId"),
             status: text("status"),
             waiting_for: text("waitingFor"),
             kind: text("kind"),
-            status_updated_at_ms: value
-                .get("statusUpdatedAt")
-                .and_then(Value::as_u64)
-                .unwrap_or(0),
+            status_updated_at_ms: value.get("statusUpdatedAt").and_then(Value::as_u64).unwrap_or(0),
         })
     }
 }
@@ -58,8 +49,7 @@ impl Home {
             .filter(|path| path.extension().is_some_and(|end| end == "json"))
             .filter_map(|path| read_json(&path));
         let sessions = values.filter_map(|value| SessionFile::of(&value));
-        let mut sessions: Vec<SessionFile> =
-            sessions.filter(|session| alive(session.pid)).collect();
+        let mut sessions: Vec<SessionFile> = sessions.filter(|session| alive(session.pid)).collect();
         sessions.sort_by_key(|session| session.pid);
         sessions
     }

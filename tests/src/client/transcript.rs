@@ -32,9 +32,7 @@ impl Transcript {
                 && line.get("isApiErrorMessage").is_none()
         });
         let parts = lines.filter_map(|line| line.pointer("/message/content")?.as_array());
-        let texts = parts
-            .flatten()
-            .filter_map(|part| part.get("text")?.as_str());
+        let texts = parts.flatten().filter_map(|part| part.get("text")?.as_str());
         texts.map(str::to_owned).collect()
     }
 }

@@ -46,11 +46,7 @@ impl Conversation {
             role: text_at(message, "role"),
             blocks: blocks(message.get("content").unwrap_or(&Value::Null)),
         });
-        Conversation(
-            messages
-                .filter(|message| !message.blocks.is_empty())
-                .collect(),
-        )
+        Conversation(messages.filter(|message| !message.blocks.is_empty()).collect())
     }
 
     fn blocks(&self) -> impl Iterator<Item = &Block> {
@@ -112,11 +108,7 @@ impl Conversation {
 }
 
 fn text_at(value: &Value, key: &str) -> String {
-    value
-        .get(key)
-        .and_then(Value::as_str)
-        .unwrap_or("")
-        .to_owned()
+    value.get(key).and_then(Value::as_str).unwrap_or("").to_owned()
 }
 
 fn blocks(content: &Value) -> Vec<Block> {

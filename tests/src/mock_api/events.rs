@@ -10,10 +10,7 @@ use super::step::{Answer, ToolCall};
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 fn fresh_id(prefix: &str) -> String {
-    format!(
-        "{prefix}_mock{:08}",
-        NEXT_ID.fetch_add(1, Ordering::Relaxed)
-    )
+    format!("{prefix}_mock{:08}", NEXT_ID.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The whole message, for a request that wants no stream.
@@ -96,11 +93,7 @@ fn content_of(answer: &Answer) -> (Option<&str>, &[ToolCall]) {
 }
 
 fn stop_reason(tools: &[ToolCall]) -> &'static str {
-    if tools.is_empty() {
-        "end_turn"
-    } else {
-        "tool_use"
-    }
+    if tools.is_empty() { "end_turn" } else { "tool_use" }
 }
 
 fn usage() -> Value {

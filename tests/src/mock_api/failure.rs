@@ -60,10 +60,7 @@ impl Failure {
         let now = epoch_s(SystemTime::now());
         let claim = window.claim();
         let (five, seven) = match window {
-            Window::FiveHour => (
-                ("rejected", reset, "1.0"),
-                ("allowed", now + 300_000, "0.61"),
-            ),
+            Window::FiveHour => (("rejected", reset, "1.0"), ("allowed", now + 300_000, "0.61")),
             Window::SevenDay | Window::SevenDayOpus => {
                 (("allowed", now + 7_200, "0.42"), ("rejected", reset, "1.0"))
             }
@@ -92,10 +89,7 @@ impl Failure {
     #[must_use]
     pub fn overage_rejected(self, reason: &str) -> Failure {
         self.header("anthropic-ratelimit-unified-overage-status", "rejected")
-            .header(
-                "anthropic-ratelimit-unified-overage-disabled-reason",
-                reason,
-            )
+            .header("anthropic-ratelimit-unified-overage-disabled-reason", reason)
     }
 
     /// A throttle of the service: 429 without the unified headers. Not a wall.
@@ -142,11 +136,7 @@ impl Failure {
 
     /// 403: the organization is disabled.
     pub fn org_disabled() -> Failure {
-        Failure::new(
-            403,
-            "permission_error",
-            "This organization has been disabled.",
-        )
+        Failure::new(403, "permission_error", "This organization has been disabled.")
     }
 
     /// 400: an account that pays by use has nothing left.
@@ -224,10 +214,7 @@ impl Failure {
 
 /// The headers of a 200 that tell how much of each window is used (0.0 to 1.0)
 /// and when it resets.
-pub fn quota_headers(
-    five_hour: (f64, SystemTime),
-    seven_day: (f64, SystemTime),
-) -> Vec<(String, String)> {
+pub fn quota_headers(five_hour: (f64, SystemTime), seven_day: (f64, SystemTime)) -> Vec<(String, String)> {
     let mut headers = vec![
         (
             "anthropic-ratelimit-unified-status".to_owned(),

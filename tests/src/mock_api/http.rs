@@ -109,11 +109,7 @@ pub fn begin_events(stream: &mut impl Write, headers: &[(String, String)]) -> io
 }
 
 /// Writes one server-sent event as one chunk.
-pub fn write_event(
-    stream: &mut impl Write,
-    name: &str,
-    data: &serde_json::Value,
-) -> io::Result<()> {
+pub fn write_event(stream: &mut impl Write, name: &str, data: &serde_json::Value) -> io::Result<()> {
     let event = format!("event: {name}\ndata: {data}\n\n");
     let chunk = format!("{:x}\r\n{event}\r\n", event.len());
     stream.write_all(chunk.as_bytes())?;

@@ -86,11 +86,7 @@ impl State {
 impl Drop for Server {
     fn drop(&mut self) {
         self.state.closing.store(true, Ordering::Relaxed);
-        let open = self
-            .state
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let open = self.state.open.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in open.iter() {
             stream.shutdown(Shutdown::Both).ok();
         }

@@ -212,10 +212,7 @@ mod tests {
 
     #[test]
     fn steps_are_served_in_order_then_the_last_for_ever() {
-        let mut script = Script::new(
-            [Step::text("one").times(2), Step::text("two")],
-            Step::text("end"),
-        );
+        let mut script = Script::new([Step::text("one").times(2), Step::text("two")], Step::text("end"));
         let now = SystemTime::now();
         let served: Vec<String> = (0..5).map(|_| text_of(&script.next(now))).collect();
         assert_eq!(served, ["one", "one", "two", "end", "end"]);
