@@ -1,0 +1,136 @@
+//! Hooks that are missing, crash, hang or talk nonsense never cost a turn. This
+//! is the client's half of "fail open"; the other half is each hook's own.
+
+#![allow(clippy::indexing_slicing, reason = "a missing element is the test's failure")]
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tests::client::{Client, Home, NO_QUESTIONS, PATIENCE, Pane, Recorder, Tmux};
+use tests::files::write_executable;
+use tests::login::Login;
+use tests::mock_api::{Failure, MockApi, Step};
+
+/// The events that the suite listens to.
+const EVENTS: [&str; 6] = [
+    "SessionStart",
+    "UserPromptSubmit",
+    "Stop",
+    "StopFailure",
+    "Notification",
+    "SessionEnd",
+];
+
+/// The limit of a hanging hook, in seconds.
+const HOOK_TIMEOUT_S: u64 = 2;
+
+/// One broken hook on every event.
+fn hooks_of(command: &Value) -> Value {
+    let mut hooks = json!({});
+    for event in EVENTS {
+        hooks[event] = json!([{ "hooks": [{
+            "type": "command", "command": command, "args": [], "timeout": HOOK_TIMEOUT_S
+        }] }]);
+    }
+    json!({ "hooks": hooks })
+}
+
+/// Runs a turn with a tool call and a further turn, and returns how long they took.
+fn two_turns_with(client: &Client, program: Option<&str>) -> Duration {
+    let api = MockApi::start();
+    let home = Home::new(client, &api, &Login::new("A"));
+    let path = home.path().join("bin/broken-hook");
+    if let Some(text) = program {
+        write_executable(&path, text);
+    }
+    home.write_settings(&hooks_of(&json!(path)));
+    let steps = [Step::bash("echo from-the-tool"), Step::text("first answer")];
+    api.account("A", steps, Step::text("second answer"));
+
+    let terminal = Tmux::start(&home, Pane::Shell, &[NO_QUESTIONS]);
+    let start = Instant::now();
+    terminal.prompt("please do it");
+    terminal.wait_for("first answer", PATIENCE);
+    home.wait_session("idle", PATIENCE);
+    terminal.prompt("and again");
+    terminal.wait_for("second answer", PATIENCE);
+    home.wait_session("idle", PATIENCE);
+    let took = start.elapsed();
+
+    let requests = api.main_requests();
+    assert_eq!(requests.len(), 3, "{}", api.describe());
+    assert!(requests[2].conversation.continues(&requests[1].conversation));
+    assert!(requests[2].conversation.has_text("and again"));
+    took
+}
+
+#[test]
+fn a_missing_hook_costs_no_turn() {
+    let Some(client) = Client::find() else { return };
+    two_turns_with(&client, None);
+}
+
+#[test]
+fn a_crashing_hook_costs_no_turn() {
+    let Some(client) = Client::find() else { return };
+    two_turns_with(&client, Some("#!/bin/sh\nkill -SEGV $$\n"));
+}
+
+#[test]
+fn a_hook_that_fails_and_talks_nonsense_costs_no_turn() {
+    let Some(client) = Client::find() else { return };
+    two_turns_with(&client, Some("#!/bin/sh\necho '{\"decision\": '\nexit 1\n"));
+}
+
+#[test]
+fn a_hook_that_never_reads_its_input_costs_no_turn() {
+    let Some(client) = Client::find() else { return };
+    two_turns_with(&client, Some("#!/bin/sh\nexec <&-\nexit 0\n"));
+}
+
+#[test]
+fn a_hanging_hook_costs_its_timeout_and_no_turn() {
+    let Some(client) = Client::find() else { return };
+    let took = two_turns_with(&client, Some("#!/bin/sh\nsleep 600\n"));
+    // Two prompts and two stops wait for their hook.
+    assert!(
+        took >= Duration::from_secs(4 * HOOK_TIMEOUT_S),
+        "{took:?}: did the hook run?"
+    );
+}
+
+#[test]
+fn a_crashing_wake_hook_leaves_the_failed_session_as_it_was() {
+    let Some(client) = Client::find() else { return };
+    let api = MockApi::start();
+    let home = Home::new(&client, &api, &Login::new("A"));
+    let recorder = Recorder::install(&home);
+    let crash = home.path().join("bin/crash");
+    write_executable(
+        &crash,
+        "#!/bin/sh\necho 'do not deliver this' >&2\nkill -KILL $$\n",
+    );
+    let crashing = json!({ "hooks": [{
+        "type": "command", "command": crash, "args": [], "timeout": 60, "asyncRewake": true
+    }] });
+    let mut hooks = recorder.hooks(&["UserPromptSubmit", "Stop"]);
+    hooks["StopFailure"] = json!([crashing, recorder.group(0.0, 0, "")]);
+    home.write_settings(&json!({ "hooks": hooks }));
+    api.account("A", [Step::fail(Failure::overloaded())], Step::text("back again"));
+
+    let terminal = Tmux::start(&home, Pane::Shell, &[NO_QUESTIONS]);
+    terminal.prompt("please do it");
+    recorder.wait("StopFailure", 1, PATIENCE);
+    home.wait_session("idle", PATIENCE);
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(api.main_requests().len(), 1, "{}", api.describe());
+
+    terminal.prompt("are you there");
+    terminal.wait_for("back again", PATIENCE);
+    let newest = api.wait_main(2, PATIENCE).pop().unwrap();
+    assert!(newest.conversation.has_text("please do it"));
+    assert!(newest.conversation.has_text("are you there"));
+    assert!(!newest.conversation.has_text("do not deliver this"));
+    recorder.wait("Stop", 1, PATIENCE);
+    assert_eq!(recorder.of("UserPromptSubmit").len(), 2);
+}
