@@ -21,3 +21,4 @@ pub mod files;
 pub mod login;
 pub mod mock_api;
 pub mod oauth_endpoint;
+pub mod suite;
