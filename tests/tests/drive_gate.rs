@@ -198,8 +198,8 @@ fn an_open_goal_holds_once_an_episode() {
     };
     for part in [
         "still open: ship it\n",
-        "`rungs goal done`",
-        "`rungs goal pause`",
+        "rungs goal done`",
+        "rungs goal pause`",
         "`WAITING ON <id>`",
         "`GOAL: m of m`",
     ] {
@@ -568,18 +568,32 @@ fn explain_tells_and_changes_nothing() {
 }
 
 #[test]
-fn the_ways_out_look_where_the_gate_looks() {
+fn the_ways_out_run_as_they_are_said() {
     let home = Home::new();
-    let root = home.0.path().join("an other root");
-    let root_words = ["--root", root.to_str().unwrap()];
-    home.goal(&[&["set", "ship it"], &root_words[..]].concat());
-    let mut command = home.command("drive-gate");
-    command.args(root_words);
-    let Said::Hold(reason) = Said::of(&run(command, &stop("x"))) else {
-        panic!("not held");
-    };
-    let way_out = format!("`rungs goal done --root '{}'`", root.display());
-    assert!(reason.contains(&way_out), "{reason}");
+    let other_root = home.0.path().join("an other root");
+    for root_words in [&[][..], &["--root", other_root.to_str().unwrap()]] {
+        home.goal(&[&["set", "ship it"], root_words].concat());
+        for (verb, standing) in [("pause", "paused"), ("done", "done")] {
+            home.goal(&[&["set", "ship it"], root_words].concat());
+            let mut command = home.command("drive-gate");
+            command.args(root_words);
+            let Said::Hold(reason) = Said::of(&run(command, &stop("x"))) else {
+                panic!("not held");
+            };
+            let is_way_out = |words: &&str| words.contains(&format!("rungs goal {verb}"));
+            let words = reason.split('`').find(is_way_out).unwrap();
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", words]).env_clear();
+            shell
+                .env("HOME", home.0.path())
+                .env("CLAUDE_CODE_SESSION_ID", SID);
+            let output = shell.output().unwrap();
+            assert!(output.status.success(), "{words}: {output:?}");
+            let shown = home.goal(&[&["show", "--json"], root_words].concat());
+            let shown: Value = serde_json::from_str(&shown).unwrap();
+            assert_eq!(shown["state"], standing);
+        }
+    }
 }
 
 #[test]

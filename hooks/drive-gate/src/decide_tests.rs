@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::park::Marks;
+use crate::way_out::WayOut;
 use crate::wording;
 
 const DOC: &str = include_str!("../../../docs/gate.md");
@@ -242,6 +243,13 @@ fn documented(first_words: &str, fill: &[(&str, &str)]) -> String {
         .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
+fn way_out(program: &str, options: &str) -> WayOut {
+    WayOut {
+        program: program.to_owned(),
+        options: options.to_owned(),
+    }
+}
+
 fn documented_missing(row: u8) -> &'static str {
     let start = format!("| row {row} | ");
     let line = DOC.lines().find_map(|line| line.strip_prefix(start.as_str()));
@@ -269,27 +277,33 @@ fn a_hold_reads_word_for_word_as_documented() {
             ],
         );
         let blocks = ["b-1".to_owned(), "b-2".to_owned()];
-        assert_eq!(wording::hold(" ship\n it ", &missing, &blocks, ""), text);
+        assert_eq!(
+            wording::hold(" ship\n it ", &missing, &blocks, &way_out("rungs", "")),
+            text
+        );
         let without: Vec<&str> = text
             .lines()
             .filter(|line| !line.starts_with("Open blocks"))
             .collect();
-        assert_eq!(wording::hold("ship it", &missing, &[], ""), without.join("\n"));
+        assert_eq!(
+            wording::hold("ship it", &missing, &[], &way_out("rungs", "")),
+            without.join("\n")
+        );
     }
 }
 
 #[test]
 fn a_hold_prescribes_nothing_that_can_do_harm() {
-    let text = wording::hold("x", &Missing::Park, &[], " --root '/r'");
+    let text = wording::hold("x", &Missing::Park, &[], &way_out("/p/rungs", " --root /r"));
     for harmful in ["compact", "clear", "kill", "restart", "force"] {
         assert!(!text.contains(harmful), "{harmful}");
     }
-    assert!(text.contains("`rungs goal done --root '/r'`"));
+    assert!(text.contains("`/p/rungs goal done --root /r`"));
 }
 
 #[test]
 fn long_goals_and_lists_are_cut() {
-    let text = wording::hold(&"é".repeat(4000), &Missing::Park, &[], "");
+    let text = wording::hold(&"é".repeat(4000), &Missing::Park, &[], &way_out("rungs", ""));
     assert!(text.contains(&format!("{}…\n", "é".repeat(300))), "{text}");
     let many: Vec<String> = (0..12).map(|n| format!("b{n}")).collect();
     assert!(wording::notice(&Notice::Blocks(many)).contains("b9 and 2 more"));

@@ -12,16 +12,17 @@ mod decide;
 mod gather;
 mod latch;
 mod park;
+mod way_out;
 mod wording;
 
 use anyhow::Context as _;
 use shared::edge::lock;
-use shared::edge::state::State;
 use shared::hook::{Answer, Call};
 
 use decide::{Decision, Goal, Notice, Why, World};
 use gather::Seen;
 use latch::Entry;
+use way_out::WayOut;
 
 shared::hook_main!("drive-gate", work);
 
@@ -108,16 +109,7 @@ fn hold_text(call: &Call, world: &World, missing: &decide::Missing) -> String {
         _ => "",
     };
     let blocks: Vec<String> = world.blocks.iter().map(|block| block.id.clone()).collect();
-    wording::hold(goal, missing, &blocks, &root_option(call))
-}
-
-/// The commands that a hold names must look where this gate looks.
-fn root_option(call: &Call) -> String {
-    if State::default_path().as_deref() == Some(call.state.path()) {
-        return String::new();
-    }
-    let root = call.state.path().to_string_lossy().replace('\'', r"'\''");
-    format!(" --root '{root}'")
+    wording::hold(goal, missing, &blocks, &WayOut::of(call))
 }
 
 /// `--explain`: the decision as it would fall now, with what it was made from.

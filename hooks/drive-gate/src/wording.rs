@@ -4,16 +4,15 @@
 use std::fmt::Write as _;
 
 use crate::decide::{Missing, Notice};
+use crate::way_out::WayOut;
 
 /// Longest part of a goal that is repeated, in characters.
 const GOAL_CHARS_MAX: usize = 300;
 
 /// What the session reads when it is held: what is open, what was missing, and
 /// every way out that exists.
-///
-/// `options` is put behind the commands where the state root is not the one
-/// they would look in by themselves.
-pub(crate) fn hold(goal: &str, missing: &Missing, blocks: &[String], options: &str) -> String {
+pub(crate) fn hold(goal: &str, missing: &Missing, blocks: &[String], way_out: &WayOut) -> String {
+    let WayOut { program, options } = way_out;
     let goal = shortened(goal);
     let missing = match missing {
         Missing::Park => {
@@ -31,8 +30,8 @@ pub(crate) fn hold(goal: &str, missing: &Missing, blocks: &[String], options: &s
         "rungs: the goal of this session is still open: {goal}\n\
          Missing: {missing}.\n\
          Any one of these lets the turn end:\n\
-         - Finish the goal, then run `rungs goal done{options}`.\n\
-         - Set it aside: run `rungs goal pause{options}`.\n\
+         - Finish the goal, then run `{program} goal done{options}`.\n\
+         - Set it aside: run `{program} goal pause{options}`.\n\
          - Wait on something that will wake the session: end the message with the line `WAITING ON <id>`, \
          where <id> is a running background task, an armed wake or a raised block of this session.\n\
          - If all of it is reached, end the message with the line `GOAL: m of m`, with the number of its parts for m.\n"
