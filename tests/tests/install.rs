@@ -247,7 +247,15 @@ fn u5_an_upgrade_replaces_older_entries_and_programs_whole() {
         fs_err::metadata(&older).unwrap().ino()
     );
 
+    // Without a prefix it stays where it is; with another one it moves there.
     home.rungs(&["install"]).assert().success();
+    assert_eq!(home.findings(&[], &[]).len(), 1);
+    assert!(!home.path(BIN).exists());
+    home.rungs(&["install", "--prefix", ".local/share/rungs"])
+        .assert()
+        .success();
+    assert!(!home.path("older").exists());
+    assert_eq!(home.findings(&[], &[]).len(), 1);
     let text = home.text(".claude/settings.json");
     assert!(!text.contains("older/bin"), "{text}");
     assert_eq!(text.matches("walled-heal").count(), 1);
