@@ -685,6 +685,8 @@ fn log_tells_what_was_done_what_not_and_why() {
                 .and(contains("shard default from a to b (wall)"))
                 .and(contains("five_hour"))
                 .and(contains("all walled"))
+                .and(contains("2026-11-30T20:20:00.000Z start"))
+                .and(contains("Could not be read: 1 lines of"))
                 .and(contains("Could not be read: 1 episodes")),
         );
     }
