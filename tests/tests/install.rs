@@ -317,6 +317,22 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
+fn the_printed_way_back_works_as_it_stands() {
+    let home = Home::with_settings(OTHERS.as_bytes());
+    let words = ["install", "--root", "it's mine/r", "--prefix", "my own"];
+    let output = home.rungs(&words).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let back = text
+        .lines()
+        .find_map(|line| line.strip_prefix("To take it back: "));
+    home.command(Path::new("/bin/sh"), &["-c", back.unwrap()])
+        .assert()
+        .success();
+    assert_eq!(home.text(".claude/settings.json"), OTHERS);
+    assert!(!home.path("my own").exists());
+}
+
+#[test]
 fn a_link_stays_a_link() {
     let home = Home::new();
     home.write("dotfiles/claude.json", OTHERS.as_bytes());

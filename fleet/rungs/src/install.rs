@@ -74,8 +74,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         out::line("The hooks run from the next turn boundary of every session, running ones too.");
     }
     out::line(&format!(
-        "To take it back: {} uninstall",
-        places.bin().join("rungs").display()
+        "To take it back: '{}' uninstall{}",
+        places.bin().join("rungs").display(),
+        args.places.to_copy(&places)
     ));
     if args.show {
         out::line("\nIs all in order (rungs doctor)?");

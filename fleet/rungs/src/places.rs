@@ -73,6 +73,25 @@ impl PlaceOptions {
     }
 }
 
+impl PlaceOptions {
+    /// The options as given, for a command that a person can copy; a prefix is
+    /// remembered and left out.
+    pub(crate) fn to_copy(&self, places: &Places) -> String {
+        let given = [
+            ("--claude-dir", self.claude_dir.is_some(), &places.claude_dir),
+            ("--root", self.root.root.is_some(), &places.root),
+        ];
+        given
+            .iter()
+            .filter(|(_, is_given, _)| *is_given)
+            .map(|(option, _, path)| {
+                let quoted = path.to_string_lossy().replace('\'', "'\\''");
+                format!(" {option} '{quoted}'")
+            })
+            .collect()
+    }
+}
+
 impl Places {
     /// The user's settings file.
     pub(crate) fn settings(&self) -> PathBuf {
