@@ -81,14 +81,12 @@ impl PlaceOptions {
             ("--claude-dir", self.claude_dir.is_some(), &places.claude_dir),
             ("--root", self.root.root.is_some(), &places.root),
         ];
-        given
-            .iter()
-            .filter(|(_, is_given, _)| *is_given)
-            .map(|(option, _, path)| {
-                let quoted = path.to_string_lossy().replace('\'', "'\\''");
-                format!(" {option} '{quoted}'")
-            })
-            .collect()
+        let mut options = String::new();
+        for (option, _, path) in given.iter().filter(|(_, is_given, _)| *is_given) {
+            let quoted = path.to_string_lossy().replace('\'', "'\\''");
+            options.push_str(&[" ", option, " '", &quoted, "'"].concat());
+        }
+        options
     }
 }
 
