@@ -1,7 +1,11 @@
 //! The main job on the real client: a session at its account's limit goes on by
 //! itself on another account, or waits and goes on when its own has room again.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken expectation is the test's failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a broken expectation is the test's failure"
+)]
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use shared::edge::settings_file::{self, Mode, Outcome};
 use shared::edge::state::{Durability, State};
 
 use crate::places::{self, PlaceOptions, Places};
-use crate::{doctor, out, plugin, programs, registration, try_it};
+use crate::{doctor, out, plugin, programs, registration, try_it, uninstall};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -38,6 +38,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         let state = places::open_existing(&places.root)?.map_or_else(|| places::open(scratch.path()), Ok)?;
         register(&state, &places, args.plugin, Mode::DryRun)?;
     }
+    let before = places::recorded_prefix(&places.root).filter(|prefix| *prefix != places.prefix);
     let state = places::open(&places.root)?;
     let mut copied = 0;
     for name in programs::all() {
@@ -60,14 +61,22 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         places.bin().display()
     ));
     out::line(&told(outcome, &places, "is"));
+    if let Some(prefix) = before {
+        uninstall::remove_copies(&Places {
+            prefix: prefix.clone(),
+            ..places.clone()
+        })?;
+        out::line(&format!("The older copies in {} are gone.", prefix.display()));
+    }
     if args.plugin {
         tell_plugin(&places);
     } else {
         out::line("The hooks run from the next turn boundary of every session, running ones too.");
     }
     out::line(&format!(
-        "To take it back: {} uninstall",
-        places.bin().join("rungs").display()
+        "To take it back: '{}' uninstall{}",
+        places.bin().join("rungs").display(),
+        args.places.to_copy(&places)
     ));
     if args.show {
         out::line("\nIs all in order (rungs doctor)?");

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use shared::edge::shard::{FLIPS, Flip};
 use shared::edge::state::State;
-use shared::edge::{episode, signal};
+use shared::edge::{episode, lease_file, signal};
+use shared::pure::lease;
 use shared::pure::session_id::SessionId;
 use shared::pure::time_text::rfc3339_ms;
 
@@ -36,6 +37,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let sid = find(&state, &args.sid)?;
     let mut unread = Vec::new();
     out::line(&format!("Session {sid}"));
+
+    out::line("Turn boundaries:");
+    print_boundaries(&state, &sid, &mut unread);
 
     out::line("What each hook saw, decided and did:");
     let mut lines = 0;
@@ -85,6 +89,35 @@ fn find(state: &State, wanted: &str) -> Result<SessionId> {
         (None, Some(_), Some(_)) => bail!("{shown} fits several sessions; give more of it"),
     };
     SessionId::parse(name).with_context(|| format!("{shown} names no session's folder"))
+}
+
+fn print_boundaries(state: &State, sid: &SessionId, unread: &mut Vec<String>) {
+    let name = lease_file::name(sid);
+    let (bytes, whole) = match state.read_tail(&name, TAIL_BYTES) {
+        Ok(Some(read)) => read,
+        Ok(None) => return out::line("  no lease"),
+        Err(why) => return unread.push(format!("{name}: {why}")),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lost = 0;
+    for line in text.lines().skip(usize::from(!whole)) {
+        let Ok(line) = serde_json::from_str::<lease::Line>(line) else {
+            lost += 1;
+            continue;
+        };
+        let event = serde_json::to_value(line.event).unwrap_or_default();
+        let told = format!(
+            "  {} {} {} {}",
+            rfc3339_ms(line.at),
+            event.as_str().unwrap_or_default(),
+            line.what.as_deref().unwrap_or_default(),
+            line.prompt_id.as_deref().unwrap_or_default(),
+        );
+        out::line(out::bounded(&told, LINE_MAX).trim_end());
+    }
+    if lost > 0 {
+        unread.push(format!("{lost} lines of {name}"));
+    }
 }
 
 fn print_lines(state: &State, name: &str, unread: &mut Vec<String>) -> usize {

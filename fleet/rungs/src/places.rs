@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use shared::edge::env;
+use shared::edge::settings_file;
 use shared::edge::state::State;
 
 /// The state root, as an option.
@@ -21,7 +22,7 @@ pub(crate) struct PlaceOptions {
     /// The client's folder [default: `$CLAUDE_CONFIG_DIR` or `~/.claude`]
     #[arg(long, value_name = "DIR")]
     claude_dir: Option<PathBuf>,
-    /// Where the copies of the programs go [default: `~/.local/share/rungs`]
+    /// Where the copies of the programs go [default: where they are installed, else `~/.local/share/rungs`]
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
     #[command(flatten)]
@@ -56,17 +57,36 @@ impl PlaceOptions {
     /// The three paths, absolute.
     pub(crate) fn places(&self) -> Result<Places> {
         let claude_dir = self.claude_dir.clone().or_else(env::claude_dir);
+        let root = self.root.path()?;
         let prefix = self
             .prefix
             .clone()
+            .or_else(|| recorded_prefix(&root))
             .or_else(|| Some(env::path(env::HOME)?.join(".local/share/rungs")));
         Ok(Places {
             claude_dir: absolute(
                 &claude_dir.context("HOME is not set; name the client's folder with --claude-dir")?,
             )?,
             prefix: absolute(&prefix.context("HOME is not set; name the prefix with --prefix")?)?,
-            root: self.root.path()?,
+            root,
         })
+    }
+}
+
+impl PlaceOptions {
+    /// The options as given, for a command that a person can copy; a prefix is
+    /// remembered and left out.
+    pub(crate) fn to_copy(&self, places: &Places) -> String {
+        let given = [
+            ("--claude-dir", self.claude_dir.is_some(), &places.claude_dir),
+            ("--root", self.root.root.is_some(), &places.root),
+        ];
+        let mut options = String::new();
+        for (option, _, path) in given.iter().filter(|(_, is_given, _)| *is_given) {
+            let quoted = path.to_string_lossy().replace('\'', "'\\''");
+            options.push_str(&[" ", option, " '", &quoted, "'"].concat());
+        }
+        options
     }
 }
 
@@ -94,6 +114,14 @@ pub(crate) fn open_existing(root: &Path) -> Result<Option<State>> {
         Err(error) => Err(error.into()),
         Ok(_) => open(root).map(Some),
     }
+}
+
+/// Where the last install put the programs. A record that can't be read names
+/// nothing here; whoever is about to change something reports it.
+pub(crate) fn recorded_prefix(root: &Path) -> Option<PathBuf> {
+    let state = open_existing(root).ok()??;
+    let record = settings_file::read_record(&state).ok()?;
+    record.get("prefix")?.as_str().map(PathBuf::from)
 }
 
 /// The open root, made where it is missing.

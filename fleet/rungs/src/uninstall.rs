@@ -88,7 +88,7 @@ fn refuse_while_enabled(places: &Places) -> Result<()> {
 }
 
 /// Removes what install laid, by name, and folders only when they are empty.
-fn remove_copies(places: &Places) -> Result<()> {
+pub(crate) fn remove_copies(places: &Places) -> Result<()> {
     for name in programs::all() {
         remove_file(&places.bin().join(name))?;
     }

@@ -38,6 +38,9 @@ const STOP: Recording = Recording {
     transcript: "",
 };
 
+/// What goes before each of them: the session starts, a person types a prompt.
+const BEFORE: [&str; 2] = [include_str!("start.json"), include_str!("prompt.json")];
+
 #[derive(clap::Args, Default)]
 pub(crate) struct Args {
     /// The folder of the hook executables [default: this program's]
@@ -77,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
 fn wall(stage: &Stage) -> Result<bool> {
     out::line("1. A session hits the 5-hour limit of the account \"first\".");
-    let payload = stage.record(&WALL)?;
+    let payload = begin(stage, &WALL)?;
     let healed = hook(stage, &WALL, "walled-heal", &payload)?;
     let account = stage.account()?;
     let other = hook(stage, &WALL, "wedge-heal", &payload)?;
@@ -103,7 +106,8 @@ fn wall(stage: &Stage) -> Result<bool> {
 
 fn failed_turn(stage: &Stage) -> Result<bool> {
     out::line("2. A turn dies of a server error (500) after the client's own retries.");
-    let payload = stage.record(&FAILED_TURN)?;
+    let payload = begin(stage, &FAILED_TURN)?;
+    let account = stage.account()?;
     let other = hook(stage, &FAILED_TURN, "walled-heal", &payload)?;
     let healed = hook(stage, &FAILED_TURN, "wedge-heal", &payload)?;
     let waked = healed.code == Some(2) && !healed.stderr.trim().is_empty();
@@ -116,7 +120,7 @@ fn failed_turn(stage: &Stage) -> Result<bool> {
     } else {
         failed("wedge-heal", "it should have waked the session", &healed)
     });
-    let stayed = stage.account()? == "second" && other.code == Some(0);
+    let stayed = stage.account()? == account && other.code == Some(0);
     out::line(&if stayed {
         "   walled-heal moved nothing: a server error is no wall.".to_owned()
     } else {
@@ -127,7 +131,7 @@ fn failed_turn(stage: &Stage) -> Result<bool> {
 
 fn stop(stage: &Stage) -> Result<bool> {
     out::line("3. A session with an open goal is about to stop without a word.");
-    let payload = stage.record(&STOP)?;
+    let payload = begin(stage, &STOP)?;
     let mut command = spawn::command(std::env::current_exe()?);
     stage.environment(&mut command, &STOP);
     command.args(["goal", "set", "--root"]).arg(&stage.root).args([
@@ -153,6 +157,8 @@ fn stop(stage: &Stage) -> Result<bool> {
     } else {
         failed("drive-gate", "it should have held the session", &held)
     });
+    // The turn that the refusal began ends; the client says so in the payload.
+    let payload = payload.replace("\"stop_hook_active\":false", "\"stop_hook_active\":true");
     let again = hook(stage, &STOP, "drive-gate", &payload)?;
     let quiet = again.code == Some(0) && again.stdout.trim().is_empty();
     out::line(&if quiet {
@@ -161,6 +167,23 @@ fn stop(stage: &Stage) -> Result<bool> {
         failed("drive-gate", "the second stop should be let through", &again)
     });
     Ok(first && quiet)
+}
+
+/// The session's start and its prompt go through session-lease; then the payload.
+fn begin(stage: &Stage, recording: &Recording) -> Result<String> {
+    for before in BEFORE {
+        let payload = stage.payload(recording, before)?;
+        let ran = hook(stage, recording, "session-lease", &payload)?;
+        if ran.code != Some(0) {
+            out::line(&failed(
+                "session-lease",
+                "it should always let things through",
+                &ran,
+            ));
+        }
+    }
+    stage.transcript(recording)?;
+    stage.payload(recording, recording.payload)
 }
 
 fn hook(stage: &Stage, recording: &Recording, name: &str, payload: &str) -> Result<Ran> {

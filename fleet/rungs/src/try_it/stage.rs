@@ -79,37 +79,49 @@ impl Stage {
         Ok(name.to_string_lossy().into_owned())
     }
 
-    /// Lays the transcript and gives the payload, both as of now.
-    pub(super) fn record(&self, recording: &Recording) -> Result<String> {
-        let transcript = self.project().join(format!("{}.jsonl", recording.sid));
-        let resets_at = clock::now_ms() / 1000 + 3600;
-        let cwd = self.home.path().join("proj");
-        let fit = |value: &mut Value| {
-            replace(value, "sessionId", || recording.sid.into());
-            replace(value, "session_id", || recording.sid.into());
-            replace(value, "cwd", || cwd.to_string_lossy().into());
-            replace(value, "timestamp", || rfc3339_ms(clock::now_ms()).into());
-            replace(value, "transcript_path", || transcript.to_string_lossy().into());
-            replace(value, "resetsAt", || resets_at.into());
-            if let Some(text) = value.get_mut("last_assistant_message") {
-                refit_reset(text, resets_at);
-            }
-            let text = value.pointer_mut("/message/content/0/text");
-            if let Some(text) = text {
-                refit_reset(text, resets_at);
-            }
-        };
+    /// Lays the recorded transcript, as of now.
+    pub(super) fn transcript(&self, recording: &Recording) -> Result<()> {
         let mut lines = String::new();
         for line in recording.transcript.lines() {
-            let mut value: Value = serde_json::from_str(line)?;
-            fit(&mut value);
-            lines.push_str(&value.to_string());
+            lines.push_str(&self.fitted(recording, line)?.to_string());
             lines.push('\n');
         }
-        private_file(&transcript, &lines)?;
-        let mut payload: Value = serde_json::from_str(recording.payload)?;
-        fit(&mut payload);
+        private_file(&self.transcript_path(recording), &lines)
+    }
+
+    /// A recorded payload for this recording's session and turn, as of now.
+    pub(super) fn payload(&self, recording: &Recording, recorded: &str) -> Result<String> {
+        let mut payload = self.fitted(recording, recorded)?;
+        let turn: Value = serde_json::from_str(recording.payload)?;
+        if let (Some(id), Some(own)) = (payload.get_mut("prompt_id"), turn.get("prompt_id")) {
+            id.clone_from(own);
+        }
         Ok(format!("{payload}\n"))
+    }
+
+    fn transcript_path(&self, recording: &Recording) -> PathBuf {
+        self.project().join(format!("{}.jsonl", recording.sid))
+    }
+
+    fn fitted(&self, recording: &Recording, recorded: &str) -> Result<Value> {
+        let mut value: Value = serde_json::from_str(recorded)?;
+        let transcript = self.transcript_path(recording);
+        let cwd = self.home.path().join("proj");
+        let resets_at = clock::now_ms() / 1000 + 3600;
+        replace(&mut value, "sessionId", || recording.sid.into());
+        replace(&mut value, "session_id", || recording.sid.into());
+        replace(&mut value, "cwd", || cwd.to_string_lossy().into());
+        replace(&mut value, "timestamp", || rfc3339_ms(clock::now_ms()).into());
+        replace(&mut value, "transcript_path", || {
+            transcript.to_string_lossy().into()
+        });
+        replace(&mut value, "resetsAt", || resets_at.into());
+        for text in ["/last_assistant_message", "/message/content/0/text"] {
+            if let Some(text) = value.pointer_mut(text) {
+                refit_reset(text, resets_at);
+            }
+        }
+        Ok(value)
     }
 
     /// What the client's register says of this process, which plays the client.
