@@ -8,11 +8,12 @@
 use std::path::Path;
 
 use crate::hook::Call;
+use crate::pure::lease::{Lease, PromptSeen};
 use crate::pure::prompt_author;
 use crate::pure::session_id::SessionId;
 
 use super::state::State;
-use super::{client_session, env, lease_file};
+use super::{client_session, clock, env, lease_file};
 
 /// What the client shows the person at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,28 +75,25 @@ pub fn look(subject: &Subject) -> Result<Surface, String> {
     if session.session_id.as_deref() != Some(subject.sid.as_str()) {
         return Err("the process went over to another session".into());
     }
-    // The failed turn's own `busy` may still stand for 20 ms after the hook's
-    // start (measured, 2.1.332); a later one is somebody else's turn.
-    if session.status.as_deref() == Some("busy")
-        && session.status_updated_at.is_none_or(|at| at > subject.since)
-    {
-        return Err("another turn is under way".into());
-    }
-    let lease = lease_file::read(subject.state, subject.sid)
-        .map_err(|why| format!("the lease can't be read: {why}"))?;
-    if let Some(lease) = lease {
-        if let Some((reason, at)) = lease.ended.filter(|(_, at)| *at >= subject.since) {
-            return Err(format!(
-                "the session ended ({reason}) {} ms after the failure",
-                at - subject.since
-            ));
+    // The failed turn's own `busy` may still stand for 90 ms after the hook's
+    // start. A later one is another turn, or the client's own dialog on its way
+    // (both measured, 2.1.332): only the turn shows in the lease, a moment later.
+    let is_busy_anew = session.status.as_deref() == Some("busy")
+        && session.status_updated_at.is_none_or(|at| at > subject.since);
+    let mut looks_left = if is_busy_anew { 6 } else { 0 };
+    loop {
+        let lease = lease_file::read(subject.state, subject.sid)
+            .map_err(|why| format!("the lease can't be read: {why}"))?;
+        match lease {
+            Some(lease) => nothing_since(subject, lease)?,
+            None if is_busy_anew => return Err("another turn is under way".into()),
+            None => {}
         }
-        let newer = lease
-            .last_prompt
-            .filter(|seen| seen.at >= subject.since && seen.prompt_id.as_deref() != subject.prompt_id);
-        if newer.is_some() {
-            return Err("another prompt came since".into());
+        if looks_left == 0 {
+            break;
         }
+        looks_left -= 1;
+        clock::sleep_ms(50);
     }
     match (session.status.as_deref(), session.waiting_for.as_deref()) {
         (Some("waiting"), Some("dialog open")) => Ok(Surface::Dialog),
@@ -104,6 +102,22 @@ pub fn look(subject: &Subject) -> Result<Surface, String> {
             what.unwrap_or("no word for what")
         )),
         _ => Ok(Surface::Clear),
+    }
+}
+
+/// Whether the lease shows neither an end nor another prompt since.
+fn nothing_since(subject: &Subject, lease: Lease) -> Result<(), String> {
+    if let Some((reason, at)) = lease.ended.filter(|(_, at)| *at >= subject.since) {
+        let after = at - subject.since;
+        return Err(format!(
+            "the session ended ({reason}) {after} ms after the failure"
+        ));
+    }
+    let is_news =
+        |seen: &PromptSeen| seen.at >= subject.since && seen.prompt_id.as_deref() != subject.prompt_id;
+    match lease.last_prompt.filter(is_news) {
+        Some(_) => Err("another prompt came since".into()),
+        None => Ok(()),
     }
 }
 
