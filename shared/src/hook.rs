@@ -248,4 +248,20 @@ macro_rules! hook_main {
             $crate::hook::run($name, $work)
         }
     };
+    // With verbs of its own: `$verb` gets the arguments first, and gives the exit
+    // code where they name one.
+    ($name:literal, $work:path, $verb:path) => {
+        #[unsafe(no_mangle)]
+        #[expect(unsafe_code, reason = "the C entry point has to have this name")]
+        extern "C" fn main(
+            _count: core::ffi::c_int,
+            _words: *const *const core::ffi::c_char,
+        ) -> core::ffi::c_int {
+            let arguments = $crate::hook::Arguments::parse(std::env::args_os().skip(1));
+            match $verb(&arguments) {
+                Some(code) => code,
+                None => $crate::hook::run($name, $work),
+            }
+        }
+    };
 }

@@ -1,3 +1,71 @@
-//! See the package's README.
+//! wedge-heal: wakes or restarts a session whose turn died.
+//!
+//! Runs on StopFailure. It asks only whether the session is able to go on: a
+//! failure that passes is waited out and the session waked in place; one that
+//! this process would repeat for ever is cured by a restart of the same session;
+//! one that nothing here heals is named and handed up by a signal. It heals its
+//! own session and no other. See the package's README.
 
-fn main() {}
+#![no_main]
+
+mod act;
+mod decide;
+mod gather;
+mod intent;
+mod pane_host;
+mod restart;
+mod terminal;
+
+use std::ffi::OsStr;
+
+use shared::edge::state::State;
+use shared::hook::{Answer, Arguments, Call};
+
+shared::hook_main!("wedge-heal", work, verb);
+
+/// The name in log lines and signals.
+pub(crate) const NAME: &str = "wedge-heal";
+
+fn work(call: &Call) -> anyhow::Result<Answer> {
+    let why_not = gather::not_ours(call);
+    if let Some(why) = &why_not
+        && !call.explain
+    {
+        call.log(why);
+        return Ok(Answer::Nothing);
+    }
+    if !call.explain && restart::settle(call)? == restart::Settled::UnderWay {
+        call.log("nothing: a restart of this session is under way");
+        return Ok(Answer::Nothing);
+    }
+    let world = gather::world(call);
+    let decision = match why_not {
+        Some(why) => decide::Decision {
+            act: decide::Act::Nothing,
+            why,
+        },
+        None => decide::decide(&world),
+    };
+    if call.explain {
+        return Ok(Answer::Json(decide::explanation(&world, &decision)));
+    }
+    act::carry_out(call, &world, &decision)
+}
+
+/// `--restart INTENT` (the helper) and `--host INTENT` (in the pane).
+fn verb(arguments: &Arguments) -> Option<i32> {
+    let [verb, intent] = arguments.rest.as_slice() else {
+        return None;
+    };
+    let run = match verb.to_str() {
+        Some("--restart") => restart::run as fn(&State, &str) -> i32,
+        Some("--host") => pane_host::run,
+        _ => return None,
+    };
+    let root = arguments.root.clone().or_else(State::default_path);
+    let state = root.and_then(|root| State::open_root(&root).ok());
+    Some(match (state, OsStr::to_str(intent)) {
+        (Some(state), Some(intent)) => run(&state, intent),
+        _ => 1,
+    })
+}

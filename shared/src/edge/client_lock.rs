@@ -48,6 +48,12 @@ pub fn try_take(store: &Path) -> io::Result<Option<Held>> {
     Ok(Some(held))
 }
 
+/// Whether the client refreshes the login of this store at the moment.
+pub fn is_live(store: &Path) -> bool {
+    let lock = store.join(NAMES[0]);
+    lock.exists() && !is_stale(&lock)
+}
+
 fn make(lock: &Path) -> io::Result<bool> {
     match fs_err::create_dir(lock) {
         Ok(()) => Ok(true),

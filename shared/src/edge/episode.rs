@@ -83,6 +83,15 @@ impl<'a> Episode<'a> {
         Ok(claimed.then_some(Self { state, name, record }))
     }
 
+    /// Takes up an episode that was claimed before, to record its outcome; `None`
+    /// where it is not there or not understood.
+    pub fn reopen(state: &'a State, sid: &SessionId, prompt: &PromptId) -> Option<Self> {
+        let name = name(sid, prompt);
+        let bytes = state.read(&name).ok().flatten()?;
+        let record: Record = serde_json::from_slice(&bytes).ok()?;
+        (record.format <= FORMAT).then_some(Self { state, name, record })
+    }
+
     /// Writes the record as it stands now.
     ///
     /// # Errors

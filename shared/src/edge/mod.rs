@@ -23,6 +23,8 @@ pub mod signal;
 pub mod spawn;
 pub mod state;
 pub mod store;
+#[cfg(feature = "spawn")]
+pub mod tmux;
 pub mod transcript_file;
 #[cfg(feature = "zones")]
 pub mod transient;

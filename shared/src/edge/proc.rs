@@ -64,9 +64,29 @@ impl ProcessId {
     }
 }
 
+/// Our own pid.
+pub fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
 /// The parent's pid.
 pub fn parent_of(pid: i32) -> Option<i32> {
     stat(pid).ok().map(|(_, parent, _)| parent)
+}
+
+/// Whether the process's group is the one that its terminal listens to.
+pub fn is_in_foreground(pid: i32) -> Option<bool> {
+    let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at).and_then(|field| field.parse::<i32>().ok());
+    Some(number(2)? == number(5)?)
+}
+
+/// The terminal on a process's standard input, where it is one.
+pub fn terminal(pid: i32) -> Option<PathBuf> {
+    let path = fs_err::read_link(format!("/proc/{pid}/fd/0")).ok()?;
+    path.starts_with("/dev/pts").then_some(path)
 }
 
 /// The command line, word by word, as the bytes it was started with.

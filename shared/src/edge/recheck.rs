@@ -128,7 +128,8 @@ pub fn is_paused(call: &Call) -> bool {
     is_stopped(call.state, &call.sid, config.as_deref())
 }
 
-fn is_stopped(state: &State, sid: &SessionId, config: Option<&Path>) -> bool {
+/// As [`is_paused`], for a program that no hook call stands behind.
+pub fn is_stopped(state: &State, sid: &SessionId, config: Option<&Path>) -> bool {
     let marker = format!("loop/{}/PAUSED", sid.first8());
     state.exists(&marker)
         || state.exists(&format!("session/{sid}/held"))

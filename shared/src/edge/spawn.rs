@@ -10,9 +10,11 @@
     reason = "this is the one place that starts children"
 )]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -127,6 +129,30 @@ pub fn foreground(mut command: Command) -> io::Result<ExitStatus> {
     // The terminal's own process group, or the command could not read from it.
     command.process_group(rustix::process::getpgrp().as_raw_nonzero().get());
     command.stdin(Stdio::inherit()).status()
+}
+
+/// Becomes another program: same pid, these words, this folder, and this
+/// environment (`NAME=value` words) or our own. Comes back only with an error.
+pub fn become_program(words: &[OsString], cwd: &Path, environ: Option<&[OsString]>) -> io::Error {
+    let Some((program, rest)) = words.split_first() else {
+        return io::Error::new(io::ErrorKind::InvalidInput, "there is no program to start");
+    };
+    let mut command = Command::new(program);
+    command.args(rest).current_dir(cwd);
+    if let Some(environ) = environ {
+        command.env_clear();
+        for word in environ {
+            let bytes = word.as_bytes();
+            // A name may begin with `=` nowhere but by accident; such a word is
+            // passed over.
+            if let Some(end) = bytes.iter().position(|byte| *byte == b'=').filter(|end| *end > 0)
+                && let (Some(name), Some(value)) = (bytes.get(..end), bytes.get(end + 1..))
+            {
+                command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
+            }
+        }
+    }
+    command.exec()
 }
 
 fn drain(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {

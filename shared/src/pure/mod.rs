@@ -2,6 +2,7 @@
 
 pub mod backoff;
 pub mod client_argv;
+pub mod composer;
 #[cfg(feature = "zones")]
 pub mod diagnosis;
 #[cfg(feature = "zones")]
