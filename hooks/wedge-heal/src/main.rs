@@ -6,7 +6,7 @@
 //! one that nothing here heals is named and handed up by a signal. It heals its
 //! own session and no other. See the package's README.
 
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
 mod act;
 mod decide;
