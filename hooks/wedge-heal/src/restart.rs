@@ -181,12 +181,12 @@ impl Helper<'_> {
             Err(Halt::Doubt(why)) => ("failed", why, Some("needs-person")),
         };
         self.log(&format!("{outcome}: {why}"));
-        finish(self.state, &self.sid, &mut self.intent, outcome, &why)?;
         if let Some(word) = word {
             let why = format!("{} The restart was not made: {why}.", self.intent.why);
             let person = format!("Restart the session by hand: {}", self.intent.command);
             act::raise(self.state, &self.config, &self.sid, word, &why, &person)?;
         }
+        finish(self.state, &self.sid, &mut self.intent, outcome, &why)?;
         Ok(())
     }
 

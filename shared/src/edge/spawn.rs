@@ -85,17 +85,15 @@ pub fn run(mut command: Command, stdin: Option<&[u8]>, limit: Duration) -> io::R
         end_group(&mut child);
     }
     // A grandchild may hold the pipes: after the child's own end they get a
-    // moment, then its group is ended too.
+    // moment, then its group is ended too. On a busy machine the threads that
+    // drain them need that moment themselves.
     let grace = limit
         .saturating_sub(started.elapsed())
-        .min(Duration::from_millis(50))
-        .max(Duration::from_millis(5));
+        .clamp(Duration::from_millis(50), Duration::from_secs(1));
     let mut collect = |receiver: &mpsc::Receiver<Vec<u8>>| {
         receiver.recv_timeout(grace).unwrap_or_else(|_| {
             end_group(&mut child);
-            receiver
-                .recv_timeout(Duration::from_millis(50))
-                .unwrap_or_default()
+            receiver.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
         })
     };
     let (stdout, stderr) = (collect(&stdout), collect(&stderr));
