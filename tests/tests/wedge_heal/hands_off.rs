@@ -14,19 +14,19 @@ fn what_is_not_its_business_is_left_alone() {
             payload["error"] = json!("rate_limit");
         }),
         ("a login", |_, payload| {
-            payload["error"] = json!("authentication_failed")
+            payload["error"] = json!("authentication_failed");
         }),
         ("a sub-agent", |_, payload| {
             payload["agent_id"] = json!("a1");
         }),
         ("a good stop", |_, payload| {
-            payload["hook_event_name"] = json!("Stop")
+            payload["hook_event_name"] = json!("Stop");
         }),
         ("no prompt id", |_, payload| {
             payload["prompt_id"] = Value::Null;
         }),
         ("a prompt id that is a path", |_, payload| {
-            payload["prompt_id"] = json!("../../x")
+            payload["prompt_id"] = json!("../../x");
         }),
         ("unknown", |stage, payload| {
             stage.write_failed_turn("unknown", "Something never seen");

@@ -63,7 +63,7 @@ fn what_happens_meanwhile_calls_the_wake_off() {
         }),
         ("held", |stage, _| stage.state(&format!("session/{SID}/held"), "")),
         ("/clear", |stage, pid| {
-            stage.register(pid, "another-session", "idle", None)
+            stage.register(pid, "another-session", "idle", None);
         }),
         ("a question", |stage, pid| {
             stage.register(pid, SID, "waiting", Some("permission prompt"));
