@@ -237,12 +237,17 @@ fn log_panics(name: &'static str, root: PathBuf) {
 #[macro_export]
 macro_rules! hook_main {
     ($name:literal, $work:path) => {
-        $crate::hook_main!($name, $work, $crate::hook::no_verb);
+        $crate::hook_main!(@entry $crate::hook::run($name, $work));
     };
     ($name:literal, $work:path, $verb:path) => {
-        fn enter() -> i32 {
+        $crate::hook_main!(@entry {
             let arguments = $crate::hook::Arguments::parse(std::env::args_os().skip(1));
             $verb(&arguments).unwrap_or_else(|| $crate::hook::run($name, $work))
+        });
+    };
+    (@entry $run:expr) => {
+        fn enter() -> i32 {
+            $run
         }
 
         #[cfg(not(test))]
@@ -258,9 +263,4 @@ macro_rules! hook_main {
         #[cfg(test)]
         const _: fn() -> i32 = enter;
     };
-}
-
-/// A hook without verbs of its own.
-pub fn no_verb(_arguments: &Arguments) -> Option<i32> {
-    None
 }

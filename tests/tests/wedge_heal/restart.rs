@@ -8,7 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use shared::edge::proc::{self, Liveness, ProcessId};
 
-use crate::stage::{SID, Stage, assert_silent, executable, wait_until};
+use tests::executables::executable;
+
+use crate::stage::{SID, Stage, assert_silent, wait_until};
 
 const TOO_LONG: &str = "Prompt is too long";
 
@@ -297,7 +299,7 @@ fn a_helper_that_dies_leaves_an_intent_that_is_finished_and_never_two_processes(
 
     // Two at once finish it: one new process.
     let finish = || {
-        Command::new(executable())
+        Command::new(executable("wedge-heal"))
             .arg("--root")
             .arg(stage.root())
             .args(["--restart", &format!("session/{SID}/restart.json")])

@@ -7,34 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tests::executables::executable;
 
 pub(crate) const SID: &str = "42c4d508-4d22-47e5-b86c-6edb7aab8318";
 pub(crate) const PROMPT: &str = "11111111-2222-3333-4444-555555555555";
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
-
-/// The executable under test.
-pub(crate) fn executable() -> PathBuf {
-    let folder = match std::env::var_os("RUNGS_BIN_DIR") {
-        Some(folder) => PathBuf::from(folder),
-        // The running test is target/<host>/<profile>/deps/<test>.
-        None => std::env::current_exe()
-            .unwrap()
-            .parent()
-            .unwrap()
-            .parent()
-            .unwrap()
-            .to_owned(),
-    };
-    let path = folder.join("wedge-heal");
-    assert!(
-        path.is_file(),
-        "{} has not been built: cargo build --workspace --bins",
-        path.display()
-    );
-    path
-}
 
 pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + PATIENCE;
@@ -165,7 +144,7 @@ impl Stage {
 
     /// The hook as the client starts it.
     pub(crate) fn hook(&self, client: u32, words: &[&str]) -> Command {
-        let mut command = Command::new(executable());
+        let mut command = Command::new(executable("wedge-heal"));
         command
             .arg("--root")
             .arg(self.root())
