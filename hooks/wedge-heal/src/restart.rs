@@ -39,7 +39,8 @@ const YOUNG_MS: i64 = 10_000;
 /// SIGTERM took 0.25 s, with a slow hook of the session's own 1.6 s (measured,
 /// 2.1.332).
 const OLD_GONE_MS: u64 = 20_000;
-const SHELL_BACK_MS: u64 = 5000;
+/// The shell's prompt, or tmux's own notice of the end, comes within moments.
+const PANE_BACK_MS: u64 = 5000;
 /// A new process showed within 4 s (measured, 2.1.332).
 const NEW_SHOWN_MS: u64 = 60_000;
 /// A turn of the machine's, or a refresh of the login, is waited for in naps.
@@ -391,7 +392,7 @@ impl Helper<'_> {
         }
         match terminal.form {
             Form::Shell(shell) => {
-                let is_back = wait_until(SHELL_BACK_MS, || {
+                let is_back = wait_until(PANE_BACK_MS, || {
                     shell.liveness() == Liveness::Alive && proc::is_in_foreground(shell.pid) == Some(true)
                 });
                 let view = terminal.pane.look().map_err(doubt)?;
@@ -405,8 +406,9 @@ impl Helper<'_> {
                 terminal.pane.type_line(&line).map_err(doubt)
             }
             Form::PaneCommand => {
-                let view = terminal.pane.look().map_err(doubt)?;
-                if !view.is_dead {
+                // tmux notices the end of the process a moment after it.
+                let is_dead = || terminal.pane.look().is_ok_and(|view| view.is_dead);
+                if !wait_until(PANE_BACK_MS, is_dead) {
                     return Err(Halt::Doubt("the pane runs something else now".into()));
                 }
                 let program = proc::executable(proc::own_pid());
