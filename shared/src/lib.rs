@@ -9,3 +9,5 @@ pub mod cli;
 pub mod edge;
 pub mod hook;
 pub mod pure;
+#[cfg(all(feature = "spawn", feature = "zones"))]
+pub mod restart;

@@ -12,9 +12,9 @@ use shared::pure::lease::Kind;
 use shared::pure::owner::{self, Owner};
 use shared::pure::tally::{self, WAKES};
 use shared::pure::transcript::{Tail, Turn};
+use shared::restart::terminal;
 
 use crate::decide::{Budgets, World};
-use crate::terminal;
 
 /// The failed line is on disk up to 210 ms after the hook's start (measured,
 /// 2.1.332).

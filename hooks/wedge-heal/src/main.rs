@@ -11,17 +11,12 @@
 mod act;
 mod decide;
 mod gather;
-mod intent;
-mod pane_host;
-mod restart;
-mod terminal;
 
-use std::ffi::OsStr;
+use shared::hook::{Answer, Call};
+use shared::restart;
+use shared::restart::helper::{self, Settled};
 
-use shared::edge::state::State;
-use shared::hook::{Answer, Arguments, Call};
-
-shared::hook_main!("wedge-heal", work, verb);
+shared::hook_main!("wedge-heal", work, restart::verb);
 
 /// The name in log lines and signals.
 pub(crate) const NAME: &str = "wedge-heal";
@@ -34,7 +29,7 @@ fn work(call: &Call) -> anyhow::Result<Answer> {
         call.log(why);
         return Ok(Answer::Nothing);
     }
-    if !call.explain && restart::settle(call)? == restart::Settled::UnderWay {
+    if !call.explain && helper::settle(call)? == Settled::UnderWay {
         call.log("nothing: a restart of this session is under way");
         return Ok(Answer::Nothing);
     }
@@ -50,22 +45,4 @@ fn work(call: &Call) -> anyhow::Result<Answer> {
         return Ok(Answer::Json(decide::explanation(&world, &decision)));
     }
     act::carry_out(call, &world, &decision)
-}
-
-/// `--restart INTENT` (the helper) and `--host INTENT` (in the pane).
-fn verb(arguments: &Arguments) -> Option<i32> {
-    let [verb, intent] = arguments.rest.as_slice() else {
-        return None;
-    };
-    let run = match verb.to_str() {
-        Some("--restart") => restart::run as fn(&State, &str) -> i32,
-        Some("--host") => pane_host::run,
-        _ => return None,
-    };
-    let root = arguments.root.clone().or_else(State::default_path);
-    let state = root.and_then(|root| State::open_root(&root).ok());
-    Some(match (state, OsStr::to_str(intent)) {
-        (Some(state), Some(intent)) => run(&state, intent),
-        _ => 1,
-    })
 }

@@ -23,6 +23,9 @@ pub enum Act {
     Wake,
     /// A restart of the process.
     Restart,
+    /// A restart on another account, past the client's limit dialog: rung 2's,
+    /// with a cap of its own.
+    WallRestart,
 }
 
 impl Act {
@@ -31,6 +34,7 @@ impl Act {
             Self::TransientWake => "transient_wakes",
             Self::Wake => "wakes",
             Self::Restart => "restarts",
+            Self::WallRestart => "wall_restarts",
         }
     }
 }
@@ -56,6 +60,8 @@ pub struct Wedge {
     pub wakes: Tally,
     /// Restarts.
     pub restarts: Tally,
+    /// Restarts on another account, past the client's limit dialog.
+    pub wall_restarts: Tally,
     /// The newest wake or restart that was not for a transient failure.
     pub last: Option<LastHeal>,
 }
@@ -82,6 +88,7 @@ pub fn read(state: &State, sid: &SessionId) -> anyhow::Result<Wedge> {
         transient_wakes: object.field(Act::TransientWake.key())?,
         wakes: object.field(Act::Wake.key())?,
         restarts: object.field(Act::Restart.key())?,
+        wall_restarts: object.field(Act::WallRestart.key())?,
         last: object.field("last")?,
     })
 }

@@ -9,25 +9,25 @@
 
 use std::path::Path;
 
+use crate::edge::config::{self, Config};
+use crate::edge::episode::Episode;
+use crate::edge::lock::{self, Lock};
+use crate::edge::proc::{self, Liveness, ProcessId};
+use crate::edge::recheck::{self, Subject, Surface};
+use crate::edge::state::State;
+use crate::edge::wedge_file::{self, Act as Counted, LastHeal};
+use crate::edge::{client_lock, client_session, clock, deadline, debug_log, lease_file};
+use crate::hook::Call;
+use crate::pure::client_argv;
+use crate::pure::composer;
+use crate::pure::session_id::SessionId;
+use crate::pure::tally::{self, MACHINE_RESTARTS, Room};
 use rustix::process::{Pid, Signal, kill_process};
-use shared::edge::config::{self, Config};
-use shared::edge::episode::Episode;
-use shared::edge::lock::{self, Lock};
-use shared::edge::proc::{self, Liveness, ProcessId};
-use shared::edge::recheck::{self, Subject, Surface};
-use shared::edge::state::State;
-use shared::edge::wedge_file::{self, Act as Counted, LastHeal};
-use shared::edge::{client_lock, client_session, clock, deadline, debug_log, lease_file};
-use shared::hook::Call;
-use shared::pure::client_argv;
-use shared::pure::composer;
-use shared::pure::session_id::SessionId;
-use shared::pure::tally::{self, MACHINE_RESTARTS, Room};
 
-use crate::act;
-use crate::intent::{self, Intent, Step};
-use crate::pane_host::Pipe;
-use crate::terminal::{self, Form, Terminal};
+use super::hand_up;
+use super::intent::{self, Cause, Intent, Step};
+use super::pane_host::Pipe;
+use super::terminal::{self, Form, Terminal};
 
 /// The helper's own bound, in seconds: waiting for its turn on the machine
 /// included.
@@ -45,13 +45,16 @@ const OLD_GONE_MS: u64 = 20_000;
 const PANE_BACK_MS: u64 = 5000;
 /// A new process showed within 4 s (measured, 2.1.332).
 const NEW_SHOWN_MS: u64 = 60_000;
+/// A line of the client's limit dialog (2.1.332); `dialog open` alone is also said
+/// of others.
+const LIMIT_DIALOG: &str = "Stop and wait for limit to reset";
 /// A turn of the machine's, or a refresh of the login, is waited for in naps.
 const NAP_MS: u64 = 50;
 const LONG_NAP_MS: u64 = 1000;
 
 /// What a look at an unfinished restart gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub enum Settled {
     /// None is open.
     Nothing,
     /// A helper is at work.
@@ -63,7 +66,7 @@ pub(crate) enum Settled {
 ///
 /// # Errors
 /// The outcome can't be written.
-pub(crate) fn settle(call: &Call) -> anyhow::Result<Settled> {
+pub fn settle(call: &Call) -> anyhow::Result<Settled> {
     let mut intent = match Intent::read(call.state, &call.sid) {
         Ok(Some(intent)) if intent.outcome.is_none() => intent,
         Ok(_) => return Ok(Settled::Nothing),
@@ -90,7 +93,7 @@ pub(crate) fn settle(call: &Call) -> anyhow::Result<Settled> {
 }
 
 /// The intent of that file name.
-pub(crate) fn named(state: &State, name: &str) -> Option<(SessionId, Intent)> {
+pub(super) fn named(state: &State, name: &str) -> Option<(SessionId, Intent)> {
     let sid = name.strip_prefix("session/")?.strip_suffix("/restart.json")?;
     let sid = SessionId::parse(sid)?;
     let intent = Intent::read(state, &sid).ok().flatten()?;
@@ -98,7 +101,7 @@ pub(crate) fn named(state: &State, name: &str) -> Option<(SessionId, Intent)> {
 }
 
 /// `--restart INTENT`: carries it out, from whatever step it stands at.
-pub(crate) fn run(state: &State, name: &str) -> i32 {
+pub fn run(state: &State, name: &str) -> i32 {
     deadline::arm(HELPER_S);
     let Some((sid, intent)) = named(state, name) else {
         return 1;
@@ -150,7 +153,7 @@ struct Helper<'a> {
 
 impl Helper<'_> {
     fn log(&self, text: &str) {
-        debug_log::line(self.state, Some(&self.sid), crate::NAME, text);
+        debug_log::line(self.state, Some(&self.sid), &self.intent.rung, text);
     }
 
     fn carry_out(&mut self) -> anyhow::Result<()> {
@@ -187,7 +190,15 @@ impl Helper<'_> {
         if let Some(word) = word {
             let why = format!("{} The restart was not made: {why}.", self.intent.why);
             let person = format!("Restart the session by hand: {}", self.intent.command);
-            act::raise(self.state, &self.config, &self.sid, word, &why, &person)?;
+            hand_up::raise(
+                self.state,
+                &self.config,
+                &self.sid,
+                &self.intent.rung,
+                word,
+                &why,
+                &person,
+            )?;
         }
         finish(self.state, &self.sid, &mut self.intent, outcome, &why)?;
         Ok(())
@@ -232,7 +243,11 @@ impl Helper<'_> {
             fingerprint: self.intent.fingerprint.clone(),
             at: now,
         };
-        match wedge_file::spend(self.state, &self.sid, Counted::Restart, &limits, now, Some(&last)) {
+        let (counted, last) = match self.intent.cause {
+            Cause::Wedge => (Counted::Restart, Some(&last)),
+            Cause::LimitDialog => (Counted::WallRestart, None),
+        };
+        match wedge_file::spend(self.state, &self.sid, counted, &limits, now, last) {
             Ok(Room::Free) => Ok(Ready::Yes),
             Ok(Room::FullUntil(_)) => Err(Halt::Exhausted),
             Err(why) => Err(doubt(why)),
@@ -249,14 +264,20 @@ impl Helper<'_> {
         let surface = recheck::look(&Subject {
             state: self.state,
             sid: &self.sid,
-            prompt_id: prompt.as_ref().map(shared::pure::session_id::PromptId::as_str),
+            prompt_id: prompt.as_ref().map(crate::pure::session_id::PromptId::as_str),
             config: &config,
             pid: self.intent.old.pid,
             since: self.intent.failed_at,
         })
         .map_err(Halt::Stale)?;
         if surface == Surface::Dialog {
-            return Err(Halt::Stale("a dialog is open before a person".into()));
+            return match self.intent.cause {
+                Cause::LimitDialog => self.prove_lone(&config),
+                Cause::Wedge => Err(Halt::Stale("a dialog is open before a person".into())),
+            };
+        }
+        if self.intent.cause == Cause::LimitDialog {
+            return Err(Halt::Stale("the dialog was closed; the wake goes on".into()));
         }
         // To wake beside a turn is a nuisance, to end its process a loss. The
         // failed turn's own mark goes within moments.
@@ -268,6 +289,11 @@ impl Helper<'_> {
         if !wait_until(IDLE_MS, is_idle) {
             return Err(Halt::Stale("the session is not idle".into()));
         }
+        self.prove_lone(&config)
+    }
+
+    /// The process is the lease's, and the only one on the session.
+    fn prove_lone(&self, config: &Path) -> Result<(), Halt> {
         let lease = lease_file::read(self.state, &self.sid).ok().flatten();
         let host = lease.and_then(|lease| lease.host).filter(|host| host.pid != 0);
         if let Some(host) = host
@@ -275,7 +301,7 @@ impl Helper<'_> {
         {
             return Err(Halt::Stale("the lease names another process".into()));
         }
-        match others_on(&config, &self.sid, self.intent.old) {
+        match others_on(config, &self.sid, self.intent.old) {
             Ok(others) => others.first().map_or(Ok(()), |other| {
                 let why = format!("pid {} has the session too", other.pid);
                 Err(Halt::Doubt(why))
@@ -293,6 +319,11 @@ impl Helper<'_> {
         }
         let screen = terminal.pane.capture();
         let screen = screen.map_err(|why| Halt::Doubt(format!("the pane can't be seen: {why:#}")))?;
+        if self.intent.cause == Cause::LimitDialog && !screen.contains(LIMIT_DIALOG) {
+            return Err(Halt::Doubt(
+                "the open dialog is not the client's own about the limit".into(),
+            ));
+        }
         match composer::holds_text(&screen) {
             Some(true) => Err(Halt::Doubt(
                 "the composer holds text that was not sent; it is left as it is".into(),

@@ -8,14 +8,14 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use crate::edge::state::State;
+use crate::edge::{clock, debug_log, spawn};
+use crate::pure::session_id::SessionId;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use shared::edge::state::State;
-use shared::edge::{clock, debug_log, spawn};
-use shared::pure::session_id::SessionId;
 
-use crate::intent::Intent;
-use crate::restart;
+use super::helper;
+use super::intent::Intent;
 
 /// How long each side waits for the other, in milliseconds.
 const WAIT_MS: u64 = 5000;
@@ -30,7 +30,7 @@ fn pipe_name(sid: &SessionId) -> String {
 /// A pipe to hand an environment over; taken away when dropped.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Pipe<'a> {
+pub(super) struct Pipe<'a> {
     state: &'a State,
     name: String,
 }
@@ -46,7 +46,7 @@ impl<'a> Pipe<'a> {
     ///
     /// # Errors
     /// As the system says.
-    pub(crate) fn make(state: &'a State, sid: &SessionId) -> std::io::Result<Self> {
+    pub(super) fn make(state: &'a State, sid: &SessionId) -> std::io::Result<Self> {
         let name = pipe_name(sid);
         state.remove(&name)?;
         fs::mknodat(state.dir(), &name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
@@ -57,7 +57,7 @@ impl<'a> Pipe<'a> {
     ///
     /// # Errors
     /// Nobody read, or not to the end.
-    pub(crate) fn hand_over(&self, words: &[OsString]) -> std::io::Result<()> {
+    pub(super) fn hand_over(&self, words: &[OsString]) -> std::io::Result<()> {
         let mut bytes: Vec<u8> = Vec::new();
         for word in words {
             bytes.extend_from_slice(word.as_bytes());
@@ -121,11 +121,11 @@ fn take_over(state: &State, sid: &SessionId) -> Option<Vec<OsString>> {
 }
 
 /// `--host INTENT`: becomes the client. The exit code is that of a failure.
-pub(crate) fn run(state: &State, name: &str) -> i32 {
-    let Some((sid, intent)) = restart::named(state, name) else {
+pub(super) fn run(state: &State, name: &str) -> i32 {
+    let Some((sid, intent)) = helper::named(state, name) else {
         return 1;
     };
-    let log = |text: &str| debug_log::line(state, Some(&sid), crate::NAME, text);
+    let log = |text: &str| debug_log::line(state, Some(&sid), &intent.rung, text);
     let environ = take_over(state, &sid);
     if environ.is_none() {
         log("the old environment did not come; the pane's own is used");

@@ -4,14 +4,14 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use crate::edge::proc::{self, ProcessId};
+use crate::edge::tmux::Pane;
 use serde::{Deserialize, Serialize};
-use shared::edge::proc::{self, ProcessId};
-use shared::edge::tmux::Pane;
 
 /// How the client was started in its pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Form {
+pub enum Form {
     /// From a shell that runs in the pane.
     Shell(ProcessId),
     /// As the pane's own command.
@@ -20,11 +20,11 @@ pub(crate) enum Form {
 
 /// A pane and the client in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Terminal {
+pub struct Terminal {
     /// The pane.
-    pub(crate) pane: Pane,
+    pub pane: Pane,
     /// How the client was started in it.
-    pub(crate) form: Form,
+    pub form: Form,
 }
 
 /// Programs that a person types commands into.
@@ -34,7 +34,7 @@ const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "z
 ///
 /// # Errors
 /// Why there is none that is provably its own.
-pub(crate) fn of(pid: i32) -> Result<Terminal, String> {
+pub fn of(pid: i32) -> Result<Terminal, String> {
     if proc::pid_namespace(pid) != proc::pid_namespace(proc::own_pid()) {
         return Err("it runs in another pid namespace".into());
     }

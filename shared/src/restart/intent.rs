@@ -7,22 +7,22 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::edge::proc::ProcessId;
+use crate::edge::state::{Durability, State};
+use crate::edge::tmux::Pane;
+use crate::pure::client_argv;
+use crate::pure::session_id::{PromptId, SessionId};
 use serde::{Deserialize, Serialize};
-use shared::edge::proc::ProcessId;
-use shared::edge::state::{Durability, State};
-use shared::edge::tmux::Pane;
-use shared::pure::client_argv;
-use shared::pure::session_id::{PromptId, SessionId};
 
-use crate::terminal::{Form, Terminal};
+use super::terminal::{Form, Terminal};
 
 /// The format that this version writes.
-pub(crate) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// How far it got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Step {
+pub enum Step {
     /// Nothing was done yet.
     #[default]
     Intended,
@@ -32,55 +32,84 @@ pub(crate) enum Step {
     Starting,
 }
 
+/// What a restart is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The process can't go on (rung 1).
+    #[default]
+    Wedge,
+    /// The account was left, and the client's limit dialog stands before the wake
+    /// (rung 2; a cap of its own, shown beside rung 1's).
+    LimitDialog,
+}
+
+fn wedge_heal() -> String {
+    "wedge-heal".to_owned()
+}
+
 /// The file's content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Intent {
-    pub(crate) format: u32,
-    pub(crate) sid: String,
+pub struct Intent {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The session.
+    pub sid: String,
     /// The failed turn: the episode's name.
-    pub(crate) prompt_id: String,
+    pub prompt_id: String,
     /// When the turn had failed (ms since 1970).
-    pub(crate) failed_at: i64,
+    pub failed_at: i64,
+    /// The hook that decided it; its name in log lines and signals.
+    #[serde(default = "wedge_heal")]
+    pub rung: String,
+    /// What it is for.
+    #[serde(default)]
+    pub cause: Cause,
     /// What two identical failures have in common.
-    pub(crate) fingerprint: String,
+    pub fingerprint: String,
     /// Why, in a sentence.
-    pub(crate) why: String,
+    pub why: String,
     /// The hook that wrote it: it must have ended before anything is done.
-    pub(crate) hook: ProcessId,
+    pub hook: ProcessId,
     /// The client's process.
-    pub(crate) old: ProcessId,
-    pub(crate) machine: Option<String>,
-    pub(crate) pid_namespace: Option<String>,
+    pub old: ProcessId,
+    /// The machine's id.
+    pub machine: Option<String>,
+    /// The pid namespace that the pids count in.
+    pub pid_namespace: Option<String>,
     /// The client's folder; like all words here in the form of
     /// [`client_argv::to_text`].
-    pub(crate) config: String,
+    pub config: String,
     /// The folder of the session's login.
-    pub(crate) store: String,
+    pub store: String,
     /// The folder that the client runs in.
-    pub(crate) cwd: String,
+    pub cwd: String,
     /// The new process's command line.
-    pub(crate) words: Vec<String>,
-    /// tmux's socket and pane.
-    pub(crate) socket: String,
-    pub(crate) pane: String,
-    pub(crate) form: Form,
+    pub words: Vec<String>,
+    /// tmux's socket.
+    pub socket: String,
+    /// tmux's pane.
+    pub pane: String,
+    /// How the client was started in it.
+    pub form: Form,
     /// What a person types to do it by hand.
-    pub(crate) command: String,
-    pub(crate) step: Step,
+    pub command: String,
+    /// How far it got.
+    pub step: Step,
     /// When that step was begun (ms since 1970).
-    pub(crate) step_at: i64,
+    pub step_at: i64,
     /// What became of it: `restarted`, `stale`, `vetoed`, `exhausted`, `failed`,
     /// `rolled-back`. None while under way.
-    pub(crate) outcome: Option<String>,
+    pub outcome: Option<String>,
 }
 
 /// The file's name under the root.
-pub(crate) fn name(sid: &SessionId) -> String {
+pub fn name(sid: &SessionId) -> String {
     format!("session/{sid}/restart.json")
 }
 
 /// The lock of whoever carries it out.
-pub(crate) fn lock_name(sid: &SessionId) -> String {
+pub fn lock_name(sid: &SessionId) -> String {
     format!("session/{sid}/restart.lock")
 }
 
@@ -89,7 +118,7 @@ impl Intent {
     ///
     /// # Errors
     /// Unreadable, not understood, of a newer format, or another session's.
-    pub(crate) fn read(state: &State, sid: &SessionId) -> anyhow::Result<Option<Self>> {
+    pub fn read(state: &State, sid: &SessionId) -> anyhow::Result<Option<Self>> {
         let Some(bytes) = state.read(&name(sid))? else {
             return Ok(None);
         };
@@ -108,18 +137,20 @@ impl Intent {
     ///
     /// # Errors
     /// As the system says; then the step must not be taken.
-    pub(crate) fn write(&self, state: &State) -> anyhow::Result<()> {
+    pub fn write(&self, state: &State) -> anyhow::Result<()> {
         let sid = SessionId::parse(&self.sid);
         let sid = sid.ok_or_else(|| anyhow::anyhow!("the intent names no usable session id"))?;
         state.replace(&name(&sid), &serde_json::to_vec_pretty(self)?, Durability::Power)?;
         Ok(())
     }
 
-    pub(crate) fn prompt(&self) -> Option<PromptId> {
+    /// The failed turn.
+    pub fn prompt(&self) -> Option<PromptId> {
         PromptId::parse(&self.prompt_id)
     }
 
-    pub(crate) fn terminal(&self) -> Option<Terminal> {
+    /// The pane.
+    pub fn terminal(&self) -> Option<Terminal> {
         let socket = PathBuf::from(client_argv::from_text(&self.socket)?);
         let id = self.pane.clone();
         Some(Terminal {
@@ -128,11 +159,13 @@ impl Intent {
         })
     }
 
-    pub(crate) fn path(text: &str) -> Option<PathBuf> {
+    /// A path in the form of [`client_argv::to_text`].
+    pub fn path(text: &str) -> Option<PathBuf> {
         client_argv::from_text(text).map(PathBuf::from)
     }
 
-    pub(crate) fn words(&self) -> Option<Vec<OsString>> {
+    /// The new process's command line.
+    pub fn words(&self) -> Option<Vec<OsString>> {
         self.words
             .iter()
             .map(|word| client_argv::from_text(word))
