@@ -85,9 +85,14 @@ fn kind(call: &Call, pid: Option<i32>, argv: &[std::ffi::OsString]) -> Kind {
     }
     // No process table to read (macOS): what session-lease saw at the start.
     let lease = lease_file::read(call.state, &call.sid).ok().flatten();
-    lease
+    let kind = lease
         .and_then(|lease| lease.host)
-        .map_or(Kind::Unknown, |host| host.kind)
+        .map_or(Kind::Unknown, |host| host.kind);
+    let is_terminal = env::text(env::CLAUDE_CODE_ENTRYPOINT).as_deref() == Some("cli");
+    if kind == Kind::Unknown && is_terminal {
+        return Kind::Terminal;
+    }
+    kind
 }
 
 /// The diagnosis, from the failed line where it comes in time, else from the

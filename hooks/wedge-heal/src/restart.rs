@@ -36,6 +36,8 @@ const HELPER_S: u32 = 900;
 const HOOK_GONE_MS: u64 = 5000;
 /// So long after an intent was written its helper may not have begun yet.
 const YOUNG_MS: i64 = 10_000;
+/// `idle` is written 11 to 90 ms after the hook's start (measured, 2.1.332).
+const IDLE_MS: u64 = 2000;
 /// SIGTERM took 0.25 s, with a slow hook of the session's own 1.6 s (measured,
 /// 2.1.332).
 const OLD_GONE_MS: u64 = 20_000;
@@ -255,6 +257,16 @@ impl Helper<'_> {
         .map_err(Halt::Stale)?;
         if surface == Surface::Dialog {
             return Err(Halt::Stale("a dialog is open before a person".into()));
+        }
+        // To wake beside a turn is a nuisance, to end its process a loss. The
+        // failed turn's own mark goes within moments.
+        let is_idle = || {
+            let session = client_session::read(&config, self.intent.old.pid);
+            session
+                .is_ok_and(|session| session.is_some_and(|session| session.status.as_deref() == Some("idle")))
+        };
+        if !wait_until(IDLE_MS, is_idle) {
+            return Err(Halt::Stale("the session is not idle".into()));
         }
         let lease = lease_file::read(self.state, &self.sid).ok().flatten();
         let host = lease.and_then(|lease| lease.host).filter(|host| host.pid != 0);

@@ -6,7 +6,7 @@
 //! to veto an act, never to cause one.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -130,7 +130,8 @@ impl Pane {
 
     fn ask(&self, verb: &str, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> anyhow::Result<String> {
         let mut command = spawn::command("tmux");
-        command.arg("-S").arg(&self.socket).arg(verb).args(words);
+        command.arg("-S").arg(&self.socket).arg(verb);
+        command.args(words.into_iter().map(|word| not_a_separator(word.as_ref())));
         let output = spawn::run(command, None, LIMIT).context("tmux can't be started")?;
         if output.status.is_none() {
             bail!("tmux {verb} did not end within {} s", LIMIT.as_secs());
@@ -139,6 +140,14 @@ impl Pane {
             bail!("tmux {verb} failed: {}", output.stderr_text().trim());
         }
         Ok(output.stdout_text())
+    }
+}
+
+/// The word as tmux takes it: one that ends in `;` would end the command there.
+fn not_a_separator(word: &OsStr) -> OsString {
+    match word.as_bytes().strip_suffix(b";") {
+        Some(rest) => OsString::from_vec([rest, br"\;"].concat()),
+        None => word.to_owned(),
     }
 }
 
@@ -164,6 +173,12 @@ mod tests {
                 "{environ:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_semicolon_ends_no_command() {
+        assert_eq!(not_a_separator(OsStr::new("a;b;")), r"a;b\;");
+        assert_eq!(not_a_separator(OsStr::new("a;b")), "a;b");
     }
 
     #[test]

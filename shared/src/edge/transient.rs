@@ -110,8 +110,10 @@ fn sleep_until_moment(call: &Call, waiter: Waiter, backoff: Backoff) -> Result<&
     if let Err(why) = outage::note_failure(call.state, &call.sid, call.started) {
         note(&why);
     }
+    let mut slept: i64 = 0;
     loop {
-        let now = clock::now_ms();
+        // A clock set back must not stretch the wait.
+        let now = clock::now_ms().max(call.started.saturating_add(slept));
         recheck::still_ours(call)?;
         let next = outage::ask(call.state, waiter, &as_probe, now, backoff).unwrap_or_else(|why| {
             note(&why);
@@ -126,9 +128,10 @@ fn sleep_until_moment(call: &Call, waiter: Waiter, backoff: Backoff) -> Result<&
             Next::GoAsProbe => return Ok("woken as the first to try"),
             Next::Wait => {}
         }
-        // Set back, the clock would stretch the wait: never nap longer than this.
         let until_due = u64::try_from(waiter.due_at - now).unwrap_or(nap_ms_max);
-        clock::sleep_ms(until_due.clamp(20, nap_ms_max));
+        let nap = until_due.clamp(20, nap_ms_max);
+        clock::sleep_ms(nap);
+        slept = slept.saturating_add(i64::try_from(nap).unwrap_or(0));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{SID, Stage, assert_silent, feed, now_ms};
+use crate::stage::{SID, Stage, assert_silent, feed, now_ms, wait_until};
 
 const TOO_LONG: &str = "Prompt is too long";
 
@@ -63,6 +63,10 @@ fn what_nothing_here_heals_is_handed_up_once() {
     payload["prompt_id"] = json!("second");
     assert_silent(&stage.run(client.0.id(), &payload));
     assert_eq!(stage.signal(), signal, "the same state is not told again");
+    let told = stage.root().join(format!("signals/{SID}.wedge-heal.json.told"));
+    assert!(wait_until(|| told.exists()), "the configured command was run");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(std::fs::read_to_string(&told).unwrap(), "told\n", "and once");
 }
 
 #[test]

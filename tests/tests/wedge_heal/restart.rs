@@ -53,8 +53,8 @@ impl<'a> Terminal<'a> {
         match pane {
             Pane::Client => drop(terminal.tmux(&[&new[..], &[&format!("exec env {line}")]].concat())),
             Pane::Shell => {
-                terminal.tmux(&[&new[..], &["exec bash --norc --noprofile"]].concat());
-                std::thread::sleep(std::time::Duration::from_millis(500));
+                terminal.tmux(&[&new[..], &["PS1='ready> ' exec bash --norc --noprofile"]].concat());
+                assert!(wait_until(|| terminal.screen().contains("ready>")));
                 terminal.tmux(&["send-keys", "-t", "main", "-l", &line]);
                 terminal.tmux(&["send-keys", "-t", "main", "Enter"]);
             }
@@ -322,6 +322,25 @@ fn a_helper_that_dies_leaves_an_intent_that_is_finished_and_never_two_processes(
     );
     assert_eq!(registered(&stage).len(), 1);
     assert_eq!(terminal.starts().len(), 2);
+}
+
+#[test]
+fn a_session_at_work_is_not_restarted() {
+    let stage = Stage::new();
+    let (terminal, old) = Terminal::start(&stage, Pane::Client, "A=1", "");
+    std::fs::create_dir(stage.claude().join(".oauth_refresh.lock")).unwrap();
+    fail(&stage, old);
+    assert!(wait_until(|| helpers(&stage).len() == 1));
+    // A turn begins while the helper still waits for its moment.
+    let path = stage.claude().join(format!("sessions/{old}.json"));
+    let busy = json!({"sessionId":SID,"status":"busy","statusUpdatedAt":crate::stage::now_ms()});
+    std::fs::write(path, busy.to_string()).unwrap();
+    assert_eq!(outcome(&stage), "stale", "{}\n{}", stage.log(), terminal.screen());
+    assert_eq!(registered(&stage), [old]);
+    assert!(
+        stage.signal().is_null(),
+        "somebody is at work there: nobody has to be told"
+    );
 }
 
 #[test]

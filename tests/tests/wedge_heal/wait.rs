@@ -68,7 +68,8 @@ fn what_happens_meanwhile_calls_the_wake_off() {
         ("a question", |stage, pid| {
             stage.register(pid, SID, "waiting", Some("permission prompt"));
         }),
-        ("another turn", |stage, pid| {
+        ("another turn, seen in no lease", |stage, pid| {
+            std::fs::remove_file(stage.root().join(format!("session/{SID}/lease.jsonl"))).unwrap();
             let path = stage.claude().join(format!("sessions/{pid}.json"));
             let busy = json!({"sessionId":SID,"status":"busy","statusUpdatedAt":now_ms()});
             std::fs::write(path, busy.to_string()).unwrap();
