@@ -137,6 +137,37 @@ fn a_dialog_that_came_first_is_left_to_the_person() {
     assert_eq!(home.wait_session("idle", PATIENCE).pid, before.pid);
 }
 
+/// Nobody closes the dialog: after its grace the session is restarted as itself on
+/// the other account, for a shell in the pane and for the client as its command.
+#[test]
+fn a_dialog_that_nobody_closes_is_passed_by_a_restart() {
+    let Some(client) = Client::find() else { return };
+    for pane in [Pane::Shell, Pane::Client] {
+        let api = MockApi::start();
+        let home = Home::new(&client, &api, &Login::new("A"));
+        let suite = Suite::install(&home);
+        suite.add_account("B");
+        suite.configure(&json!({ "dialog_grace_s": 3 }));
+        wall_in_a_tool_loop(&api, Window::SevenDay, 3 * 86_400);
+
+        let terminal = Tmux::start(&home, pane, &[NO_QUESTIONS]);
+        let before = home.wait_session("idle", PATIENCE);
+        terminal.prompt("please do it");
+        terminal.wait_for("What do you want to do?", PATIENCE);
+        suite.wait_outcome(&before.session_id, "restarted", PATIENCE);
+        terminal.wait_for(DONE, PATIENCE);
+
+        let after = home.wait_session("idle", PATIENCE);
+        assert_eq!(after.session_id, before.session_id);
+        assert_ne!(after.pid, before.pid);
+        let requests = api.wait_main(3, PATIENCE);
+        assert_eq!(requests[2].account, "B");
+        assert!(requests[2].conversation.has_tool_result("from-the-tool"));
+        assert_eq!(home.transcript_paths().len(), 1);
+        assert_eq!(api.main_requests().len(), 3, "{}", api.describe());
+    }
+}
+
 /// A background session goes on too, and is on B still after a stop and a respawn.
 #[test]
 fn a_background_session_moves_and_stays_moved() {

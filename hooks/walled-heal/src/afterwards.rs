@@ -2,9 +2,11 @@
 //!
 //! The exact reset and the window stand only in the transcript, on a line that
 //! may reach the disk 0.2 s after the hook had to act: they are put into the pool
-//! now. And on a slow machine the client's limit dialog may open in spite of a
-//! quick wake, which is then queued behind it (measured, 2.1.332): nothing is
-//! typed into it, but a person is told.
+//! now. And where the window opens again more than a day later the client puts its
+//! own dialog before an idle terminal; the wake is then queued behind it (measured,
+//! 2.1.332). Nothing is typed into it, but a person is told. If nobody closes it
+//! for `dialog_grace_s`, and the session runs in tmux, it is restarted as itself:
+//! the new process has no dialog and the other account.
 
 use std::path::PathBuf;
 
@@ -16,8 +18,10 @@ use shared::edge::{
 };
 use shared::hook::{Arguments, Call};
 use shared::pure::pool::Wall;
-use shared::pure::session_id::SessionId;
+use shared::pure::session_id::{PromptId, SessionId};
 use shared::pure::transcript::{Tail, Turn};
+use shared::restart;
+use shared::restart::intent::Cause;
 
 /// How long the child looks, in ms.
 const LOOK_MS: i64 = 4_000;
@@ -36,6 +40,8 @@ pub(crate) struct Order {
     transcript: PathBuf,
     /// When the failure was heard of (ms since 1970).
     seen_at: i64,
+    /// The failed turn.
+    prompt: PromptId,
     /// The client; 0 where no wake is out.
     pid: i32,
 }
@@ -47,7 +53,7 @@ impl Order {
             return None;
         };
         (verb == VERB).then_some(())?;
-        let [sid, account, window, transcript, seen_at, pid] = words else {
+        let [sid, account, window, transcript, seen_at, prompt, pid] = words else {
             return None;
         };
         Some(Self {
@@ -57,6 +63,7 @@ impl Order {
             window: window.to_str()?.to_owned(),
             transcript: PathBuf::from(transcript),
             seen_at: seen_at.to_str()?.parse().ok()?,
+            prompt: PromptId::parse(prompt.to_str()?)?,
             pid: pid.to_str()?.parse().ok()?,
         })
     }
@@ -82,6 +89,66 @@ impl Order {
         }
         if to_watch && self.is_dialog_open() {
             self.tell_of_dialog(&state);
+            deadline::rearm(0);
+            if self.dialog_outstays_its_grace(&state) {
+                self.restart(&state);
+            }
+        }
+    }
+
+    /// Waits for a person; whether the dialog still stands, with nothing else
+    /// changed, when the time is up.
+    fn dialog_outstays_its_grace(&self, state: &State) -> bool {
+        let grace_s = config::read(state).0.dialog_grace_s;
+        let until =
+            clock::now_ms().saturating_add(i64::try_from(grace_s).unwrap_or(i64::MAX).saturating_mul(1000));
+        if grace_s == 0 {
+            return false;
+        }
+        loop {
+            clock::sleep_ms(1_000);
+            if self.is_taken_up(state) || !self.is_dialog_open() {
+                return false;
+            }
+            if clock::now_ms() >= until {
+                return true;
+            }
+        }
+    }
+
+    fn restart(&self, state: &State) {
+        let why = "The limit dialog was not closed, and the wake waits behind it";
+        let command = format!(
+            "close the dialog (Esc), or end the session and run: claude --resume {}",
+            self.sid
+        );
+        let order = restart::Order {
+            state,
+            sid: &self.sid,
+            prompt: &self.prompt,
+            failed_at: self.seen_at,
+            pid: self.pid,
+            transcript: self.transcript.to_str(),
+            rung: HOOK,
+            cause: Cause::LimitDialog,
+            fingerprint: "limit-dialog",
+            why,
+            told: "the account of this session was changed, and its process restarted past the limit dialog. \
+                   It is the same session. Go on with the task exactly where it stopped; do not repeat work that \
+                   is already complete.",
+            command: &command,
+        };
+        match order.write() {
+            // This child has outlived its hook already: it is the helper itself.
+            Ok(()) => {
+                restart::helper::run(state, &restart::intent::name(&self.sid));
+            }
+            Err(why) => debug_log::line(
+                state,
+                Some(&self.sid),
+                HOOK,
+                &format!("left to a person: {why:#}"),
+            ),
         }
     }
 
@@ -183,6 +250,9 @@ pub(crate) fn start(call: &Call, left: Left) {
     let Some(transcript) = call.payload.transcript_path.as_deref() else {
         return;
     };
+    let Some(prompt) = call.prompt_id() else {
+        return;
+    };
     let pid = env::text(env::CLAUDE_PID)
         .filter(|_| left.is_waked)
         .unwrap_or_else(|| "0".to_owned());
@@ -196,7 +266,7 @@ pub(crate) fn start(call: &Call, left: Left) {
             window,
             transcript,
         ]);
-        command.args([call.started.to_string(), pid]);
+        command.args([call.started.to_string(), prompt.as_str().to_owned(), pid]);
         env::without_client_variables(&mut command);
         spawn::start_detached(command)
     });

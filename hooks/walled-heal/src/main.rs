@@ -17,12 +17,16 @@ use std::process::ExitCode;
 use shared::edge::config;
 use shared::hook::{self, Answer, Arguments, Call};
 use shared::pure::owner::{self, Owner};
+use shared::restart;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse(std::env::args_os().skip(1));
     if let Some(order) = afterwards::Order::from_words(&arguments) {
         order.carry_out();
         return ExitCode::SUCCESS;
+    }
+    if let Some(code) = restart::verb(&arguments) {
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }
     ExitCode::from(u8::try_from(hook::run("walled-heal", work)).unwrap_or(0))
 }

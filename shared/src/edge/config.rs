@@ -25,6 +25,10 @@ pub struct Config {
     pub park_margin_s: u64,
     /// A wall that resets within this many seconds is waited out; 0: never.
     pub wait_out_s: u64,
+    /// How long the client's limit dialog may stand before a wake, in seconds,
+    /// until the session is restarted on the other account (in tmux only); 0:
+    /// never, a person has to close it.
+    pub dialog_grace_s: u64,
     /// First wait before a wake after a transient failure, in seconds.
     pub backoff_s_min: u64,
     /// Longest such wait, in seconds.
@@ -40,6 +44,7 @@ impl Default for Config {
             notify: None,
             park_margin_s: 240,
             wait_out_s: 0,
+            dialog_grace_s: 600,
             backoff_s_min: 30,
             backoff_s_max: 1800,
             restarts_per_day_max: 3,

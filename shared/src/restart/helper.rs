@@ -158,7 +158,9 @@ impl Helper<'_> {
 
     fn carry_out(&mut self) -> anyhow::Result<()> {
         // While the hook lives we are in the client's tree, and die with it.
-        wait_gone(self.intent.hook, HOOK_GONE_MS);
+        if self.intent.hook.pid != proc::own_pid() {
+            wait_gone(self.intent.hook, HOOK_GONE_MS);
+        }
         let result = loop {
             match self.get_ready() {
                 Ok(Ready::NotYet) => {

@@ -298,18 +298,7 @@ fn a_helper_that_dies_leaves_an_intent_that_is_finished_and_never_two_processes(
     assert!(stage.intent()["outcome"].is_null());
 
     // Two at once finish it: one new process.
-    let finish = || {
-        Command::new(executable("wedge-heal"))
-            .arg("--root")
-            .arg(stage.root())
-            .args(["--restart", &format!("session/{SID}/restart.json")])
-            .env_clear()
-            .env("HOME", stage.path())
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .spawn()
-            .unwrap()
-    };
-    let mut both = [finish(), finish()];
+    let mut both = [finish(&stage), finish(&stage)];
     for helper in &mut both {
         helper.wait().unwrap();
     }
@@ -322,6 +311,73 @@ fn a_helper_that_dies_leaves_an_intent_that_is_finished_and_never_two_processes(
     );
     assert_eq!(registered(&stage).len(), 1);
     assert_eq!(terminal.starts().len(), 2);
+}
+
+/// Starts a helper for the intent that is there.
+fn finish(stage: &Stage) -> std::process::Child {
+    Command::new(executable("wedge-heal"))
+        .arg("--root")
+        .arg(stage.root())
+        .args(["--restart", &format!("session/{SID}/restart.json")])
+        .env_clear()
+        .env("HOME", stage.path())
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .spawn()
+        .unwrap()
+}
+
+/// The helper is killed at one moment after another; whatever step it had
+/// reached, a second one ends with one process, or with none and a signal.
+#[test]
+fn whenever_a_helper_dies_there_are_never_two_processes() {
+    for (number, after_ms) in [0, 30, 60, 90, 120, 160, 220, 400].into_iter().enumerate() {
+        let pane = [Pane::Shell, Pane::Client][number % 2];
+        let stage = Stage::new();
+        let (terminal, old) = Terminal::start(&stage, pane, "A=1", "");
+        fail(&stage, old);
+        std::thread::sleep(std::time::Duration::from_millis(after_ms));
+        for helper in helpers(&stage) {
+            kill_process(Pid::from_raw(helper).unwrap(), Signal::KILL).ok();
+        }
+        let at = stage.intent()["step"].clone();
+        // As if the machine's minute had passed.
+        std::fs::remove_file(stage.root().join("machine-restarts.json")).ok();
+        finish(&stage).wait().unwrap();
+        let outcome = outcome(&stage);
+        let story = format!(
+            "{after_ms} ms, {at}: {outcome}\n{}\n{}",
+            stage.log(),
+            terminal.screen()
+        );
+        assert!(terminal.starts().len() <= 2, "{story}");
+        match outcome.as_str().unwrap() {
+            "restarted" => assert_eq!(registered(&stage).len(), 1, "{story}"),
+            "failed" => {
+                assert!(registered(&stage).is_empty(), "{story}");
+                assert_eq!(stage.signal()["state"], "needs-person", "{story}");
+            }
+            _ => panic!("{story}"),
+        }
+    }
+}
+
+#[test]
+fn a_session_at_work_is_not_restarted() {
+    let stage = Stage::new();
+    let (terminal, old) = Terminal::start(&stage, Pane::Client, "A=1", "");
+    std::fs::create_dir(stage.claude().join(".oauth_refresh.lock")).unwrap();
+    fail(&stage, old);
+    assert!(wait_until(|| helpers(&stage).len() == 1));
+    // A turn begins while the helper still waits for its moment.
+    let path = stage.claude().join(format!("sessions/{old}.json"));
+    let busy = json!({"sessionId":SID,"status":"busy","statusUpdatedAt":crate::stage::now_ms()});
+    std::fs::write(path, busy.to_string()).unwrap();
+    assert_eq!(outcome(&stage), "stale", "{}\n{}", stage.log(), terminal.screen());
+    assert_eq!(registered(&stage), [old]);
+    assert!(
+        stage.signal().is_null(),
+        "somebody is at work there: nobody has to be told"
+    );
 }
 
 #[test]
