@@ -381,25 +381,6 @@ fn a_session_at_work_is_not_restarted() {
 }
 
 #[test]
-fn a_session_at_work_is_not_restarted() {
-    let stage = Stage::new();
-    let (terminal, old) = Terminal::start(&stage, Pane::Client, "A=1", "");
-    std::fs::create_dir(stage.claude().join(".oauth_refresh.lock")).unwrap();
-    fail(&stage, old);
-    assert!(wait_until(|| helpers(&stage).len() == 1));
-    // A turn begins while the helper still waits for its moment.
-    let path = stage.claude().join(format!("sessions/{old}.json"));
-    let busy = json!({"sessionId":SID,"status":"busy","statusUpdatedAt":crate::stage::now_ms()});
-    std::fs::write(path, busy.to_string()).unwrap();
-    assert_eq!(outcome(&stage), "stale", "{}\n{}", stage.log(), terminal.screen());
-    assert_eq!(registered(&stage), [old]);
-    assert!(
-        stage.signal().is_null(),
-        "somebody is at work there: nobody has to be told"
-    );
-}
-
-#[test]
 fn a_second_process_on_the_session_vetoes_the_restart() {
     let stage = Stage::new();
     let (terminal, old) = Terminal::start(&stage, Pane::Client, "A=1", "");
