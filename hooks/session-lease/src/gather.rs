@@ -71,10 +71,18 @@ fn account(call: &Call, shard: &str) -> Option<String> {
 /// `/clear` gives the same process a new session without naming the old one;
 /// this is how the new lease learns which one it follows (rule W11).
 #[derive(Serialize, Deserialize)]
-struct Hosted {
+pub(crate) struct Hosted {
     format: u32,
-    start: u64,
+    pub(crate) start: u64,
     sid: String,
+}
+
+/// The newest format of the note that this version knows.
+const HOSTED_FORMAT: u32 = 1;
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
 }
 
 fn hosted_name(pid: i32) -> String {
@@ -87,10 +95,18 @@ pub(crate) fn follow(call: &Call, host: &Host) -> Option<String> {
         return None;
     }
     let name = hosted_name(host.pid);
-    let before = call.state.read(&name).ok().flatten();
-    let before = before.and_then(|bytes| serde_json::from_slice::<Hosted>(&bytes).ok());
+    let bytes = call.state.read(&name).ok().flatten().unwrap_or_default();
+    if let Ok(Format { format }) = serde_json::from_slice(&bytes)
+        && format > HOSTED_FORMAT
+    {
+        call.log(&format!(
+            "{name} has format {format} and is left alone: upgrade Rungs"
+        ));
+        return None;
+    }
+    let before = serde_json::from_slice::<Hosted>(&bytes).ok();
     let hosted = Hosted {
-        format: 1,
+        format: HOSTED_FORMAT,
         start: host.start,
         sid: call.sid.as_str().to_owned(),
     };

@@ -10,6 +10,7 @@
 
 mod gather;
 mod guard;
+mod sweep;
 
 use shared::edge::lease_file;
 use shared::hook::{Answer, Call};
@@ -74,6 +75,12 @@ fn work(call: &Call) -> anyhow::Result<Answer> {
     if call.explain {
         return Ok(Answer::Json(format!("{}\n", serde_json::to_string(&line)?)));
     }
-    lease_file::append(call.state, &call.sid, &line)?;
+    let is_large = lease_file::append(call.state, &call.sid, &line)?;
+    if is_large && line.event == Event::Stop {
+        lease_file::begin_anew(call.state, &call.sid)?;
+    }
+    if line.event == Event::Start {
+        sweep::once_a_day(call);
+    }
     Ok(answer)
 }

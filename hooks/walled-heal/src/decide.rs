@@ -43,7 +43,8 @@ impl World {
     /// after the flip leaves no doubt.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.flipped_at.is_some_and(|flipped_at| {
-            self.now - flipped_at < FLIP_DOUBT_MS
+            // A flip "in the future" is one before the clock was set back.
+            (self.now - flipped_at).abs() < FLIP_DOUBT_MS
                 && self.turn_began_at.is_none_or(|began| began <= flipped_at)
         })
     }
@@ -270,6 +271,8 @@ mod tests {
             (10_000, Some(60_000), true),
             (5_000, Some(4_000), true),
             (5_000, Some(5_000), false),
+            (-3_600_000, Some(60_000), true),
+            (-3_600_000, None, true),
         ] {
             assert_eq!(charge(flipped, began), expected, "{flipped} {began:?}");
         }

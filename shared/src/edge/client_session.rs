@@ -9,6 +9,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use serde::Deserialize;
 
 use super::env;
@@ -53,7 +54,12 @@ pub fn config_dir(transcript_path: Option<&str>) -> Option<PathBuf> {
 /// Unreadable, or not understood.
 pub fn read(config_dir: &Path, pid: i32) -> io::Result<Option<ClientSession>> {
     let path = config_dir.join(format!("sessions/{pid}.json"));
-    let text = match fs_err::File::open(&path) {
+    // A fifo in its place must not block.
+    let mut options = fs_err::OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+    let text = match options.open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => {
             let mut text = String::new();

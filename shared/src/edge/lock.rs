@@ -23,16 +23,26 @@ pub struct Lock {
 /// The lock file can't be opened or the file system refuses locks.
 pub fn take(state: &State, name: &str, wait_ms: u64) -> std::io::Result<Option<Lock>> {
     let file = state.open(name, Access::Lock)?;
+    let is_held = hold(&file, FlockOperation::NonBlockingLockExclusive, wait_ms)?;
+    Ok(is_held.then_some(Lock { _file: file }))
+}
+
+/// Locks an open file until it is closed, waiting at most `wait_ms`; whether it
+/// could be had. `operation` must be one that does not block.
+///
+/// # Errors
+/// The file system refuses locks.
+pub fn hold(file: &OwnedFd, operation: FlockOperation, wait_ms: u64) -> std::io::Result<bool> {
     let mut waited = 0;
     loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Some(Lock { _file: file })),
+        match flock(file, operation) {
+            Ok(()) => return Ok(true),
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) if waited < wait_ms => {
                 let nap = 5.min(wait_ms - waited);
                 clock::sleep_ms(nap);
                 waited += nap;
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
     }

@@ -39,9 +39,22 @@ pub struct Signal {
     pub person: String,
 }
 
+/// Where they lie under the root.
+pub const FOLDER: &str = "signals";
+
 /// The file's name under the root.
 pub fn name(sid: &SessionId, rung: &str) -> String {
-    format!("signals/{sid}.{rung}.json")
+    format!("{FOLDER}/{sid}.{rung}.json")
+}
+
+/// Whether a signal of the session that nobody has seen is among these names of
+/// [`FOLDER`].
+pub fn is_unread_among(names: &[String], sid: &SessionId) -> bool {
+    let own = format!("{sid}.");
+    let mut signals = names
+        .iter()
+        .filter(|name| name.starts_with(&own) && name.ends_with(".json"));
+    signals.any(|name| !names.contains(&format!("{name}.seen")))
 }
 
 /// Writes the signal and starts the `notify` command. A signal of the same state
@@ -59,6 +72,7 @@ pub fn raise(
     let name = name(sid, &signal.rung);
     signal.format = FORMAT;
     sid.as_str().clone_into(&mut signal.sid);
+    not_newer(state, &name)?;
     let standing = state
         .read(&name)?
         .and_then(|bytes| serde_json::from_slice::<Signal>(&bytes).ok());
@@ -79,9 +93,25 @@ pub fn raise(
 /// As the system says.
 pub fn clear(state: &State, sid: &SessionId, rung: &str) -> anyhow::Result<()> {
     let name = name(sid, rung);
+    not_newer(state, &name)?;
     state.remove(&name)?;
     state.remove(&format!("{name}.seen"))?;
     Ok(())
+}
+
+/// A signal of a newer format is another version's to write or take back.
+fn not_newer(state: &State, name: &str) -> anyhow::Result<()> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let bytes = state.read(name)?.unwrap_or_default();
+    match serde_json::from_slice::<Format>(&bytes) {
+        Ok(Format { format }) if format > FORMAT => {
+            anyhow::bail!("{name} has format {format}, this version writes {FORMAT}: upgrade Rungs")
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(feature = "spawn")]

@@ -18,6 +18,9 @@ use super::env;
 /// The most that is read of any state file, in bytes.
 pub const STATE_FILE_BYTES_MAX: usize = 4 << 20;
 
+/// How deep a folder of ours can be.
+const TREE_DEPTH_MAX: usize = 8;
+
 const DIR_MODE: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -106,6 +109,15 @@ impl State {
     /// As the system says; a link on the way, another owner or another kind of
     /// file is an error too.
     pub fn open(&self, name: &str, access: Access) -> io::Result<OwnedFd> {
+        Ok(self.open_sized(name, access)?.0)
+    }
+
+    /// As [`State::open`], with the file's size in bytes: the look at its owner
+    /// tells it anyway.
+    ///
+    /// # Errors
+    /// As [`State::open`].
+    pub fn open_sized(&self, name: &str, access: Access) -> io::Result<(OwnedFd, u64)> {
         let base = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = match access {
             Access::Read => base | OFlags::RDONLY,
@@ -122,8 +134,8 @@ impl State {
             }
             other => other?,
         };
-        regular_and_owned_by(self.uid, file.as_fd())?;
-        Ok(file)
+        let stat = regular_and_owned_by(self.uid, file.as_fd())?;
+        Ok((file, u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
     fn open_beneath(&self, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
@@ -144,7 +156,35 @@ impl State {
             Err(Errno::NOSYS | Errno::PERM) => {}
             other => return other,
         }
-        fs::openat(&self.dir, name, flags, mode)
+        self.open_step_by_step(name, flags, mode)
+    }
+
+    /// What `openat2` does in one call: each folder on the way is opened in the
+    /// one before, and none of them may be a link.
+    fn open_step_by_step(&self, name: &str, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+        let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mut at = None;
+        let mut parts = name.split('/');
+        let last = parts.next_back().unwrap_or(name);
+        for part in parts {
+            let from = at.as_ref().map_or(self.dir.as_fd(), OwnedFd::as_fd);
+            at = Some(fs::openat(from, part, step, Mode::empty())?);
+        }
+        let from = at.as_ref().map_or(self.dir.as_fd(), OwnedFd::as_fd);
+        fs::openat(from, last, flags, mode)
+    }
+
+    /// Acts on a name within its folder, which is reached through no link.
+    fn beneath<T>(
+        &self,
+        name: &str,
+        act: impl FnOnce(BorrowedFd<'_>, &str) -> rustix::io::Result<T>,
+    ) -> rustix::io::Result<T> {
+        let Some((folder, last)) = name.rsplit_once('/') else {
+            return act(self.dir.as_fd(), name);
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        act(self.open_beneath(folder, flags)?.as_fd(), last)
     }
 
     /// Makes the folders of `name` beneath the root, private, following no link.
@@ -289,18 +329,29 @@ impl State {
     /// # Errors
     /// As the system says.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::unlinkat(&self.dir, name, AtFlags::empty()) {
+        match self.beneath(name, |folder, last| fs::unlinkat(folder, last, AtFlags::empty())) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Gives a file another name under the root, replacing what is there.
+    /// Takes a folder away with all that is in it; of a link, the link alone. A
+    /// missing one is fine.
+    ///
+    /// # Errors
+    /// As the system says; part of it may be gone then.
+    pub fn remove_tree(&self, name: &str) -> io::Result<()> {
+        Ok(self.beneath(name, |folder, last| remove_tree(folder, last, TREE_DEPTH_MAX))?)
+    }
+
+    /// Gives a file another name in its folder, replacing what is there.
     ///
     /// # Errors
     /// As the system says.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(fs::renameat(&self.dir, from, &self.dir, to)?)
+        Ok(self.beneath(from, |from_folder, from| {
+            self.beneath(to, |to_folder, to| fs::renameat(from_folder, from, to_folder, to))
+        })?)
     }
 
     /// Names in a folder, sorted; none where it is missing.
@@ -331,7 +382,9 @@ impl State {
     /// # Errors
     /// Missing or unreadable.
     pub fn stat(&self, name: &str) -> io::Result<(u64, i64)> {
-        let stat = fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = self.beneath(name, |folder, last| {
+            fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW)
+        })?;
         let written = stat.st_mtime * 1000 + stat.st_mtime_nsec.cast_signed() / 1_000_000;
         Ok((u64::try_from(stat.st_size).unwrap_or(0), written))
     }
@@ -363,7 +416,32 @@ pub fn read_tail_of(file: BorrowedFd<'_>, bytes_max: usize) -> io::Result<(Vec<u
     Ok((bytes, start == 0))
 }
 
-fn write_all_at_once(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+fn remove_tree(folder: BorrowedFd<'_>, name: &str, depth: usize) -> rustix::io::Result<()> {
+    match fs::unlinkat(folder, name, AtFlags::empty()) {
+        // Linux says the one of a folder, other systems the other.
+        Err(Errno::ISDIR | Errno::PERM) if depth > 0 => {}
+        Err(Errno::NOENT) => return Ok(()),
+        other => return other,
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let dir = fs::openat(folder, name, flags, Mode::empty())?;
+    for entry in fs::Dir::read_from(&dir)? {
+        let entry = entry?;
+        match entry.file_name().to_str() {
+            Ok("." | "..") => {}
+            Ok(inner) => remove_tree(dir.as_fd(), inner, depth - 1)?,
+            // Not a name of ours: the folder stays, not empty.
+            Err(_) => return Err(Errno::ILSEQ),
+        }
+    }
+    fs::unlinkat(folder, name, AtFlags::REMOVEDIR)
+}
+
+/// Appends or writes with one call: the whole of it, or an error.
+///
+/// # Errors
+/// As the system says; a short write is an error.
+pub fn write_all_at_once(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     loop {
         match rustix::io::write(file, bytes) {
             Ok(written) if written == bytes.len() => return Ok(()),
@@ -391,14 +469,68 @@ fn owned_by(uid: u32, file: BorrowedFd<'_>) -> io::Result<fs::Stat> {
     }
 }
 
-fn regular_and_owned_by(uid: u32, file: BorrowedFd<'_>) -> io::Result<()> {
+fn regular_and_owned_by(uid: u32, file: BorrowedFd<'_>) -> io::Result<fs::Stat> {
     let stat = owned_by(uid, file)?;
     if fs::FileType::from_raw_mode(stat.st_mode).is_file() {
-        Ok(())
+        Ok(stat)
     } else {
         Err(io::Error::new(
             ErrorKind::InvalidInput,
             "it is not a regular file",
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A root whose folder `out` is a link to a folder outside with a file `f`.
+    fn linked() -> (tempfile::TempDir, State) {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open_root(&dir.path().join("root")).unwrap();
+        fs_err::create_dir(dir.path().join("outside")).unwrap();
+        fs_err::write(dir.path().join("outside/f"), "theirs").unwrap();
+        symlink("../outside", state.path().join("out")).unwrap();
+        (dir, state)
+    }
+
+    #[test]
+    fn nothing_is_reached_through_a_link() {
+        let (dir, state) = linked();
+        assert!(state.remove("out/f").is_err());
+        assert!(state.rename("out/f", "out/g").is_err());
+        assert!(state.stat("out/f").is_err());
+        assert!(state.remove_tree("out/f").is_err());
+        assert!(state.read("out/f").is_err());
+        assert!(state.append("out/f", b"ours").is_err());
+        for access in [OFlags::RDONLY, OFlags::WRONLY | OFlags::CREATE] {
+            assert!(state.open_step_by_step("out/f", access, FILE_MODE).is_err());
+        }
+        assert_eq!(fs_err::read(dir.path().join("outside/f")).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn a_file_is_found_step_by_step_too() {
+        let (_dir, state) = linked();
+        state.append("a/b/c", b"x\n").unwrap();
+        let file = state
+            .open_step_by_step("a/b/c", OFlags::RDONLY, Mode::empty())
+            .unwrap();
+        assert_eq!(read_tail_of(file.as_fd(), 10).unwrap(), (b"x\n".to_vec(), true));
+    }
+
+    #[test]
+    fn a_tree_goes_and_the_targets_of_its_links_stay() {
+        let (dir, state) = linked();
+        state.append("session/s/episodes/e", b"x").unwrap();
+        symlink("../../../outside", state.path().join("session/s/link")).unwrap();
+        state.remove_tree("session/s").unwrap();
+        state.remove_tree("session/missing").unwrap();
+        state.remove_tree("out").unwrap();
+        assert!(!state.exists("session/s") && !state.exists("out"));
+        assert_eq!(fs_err::read(dir.path().join("outside/f")).unwrap(), b"theirs");
     }
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use serde::Deserialize;
 
 use crate::pure::pool::{self, Login};
@@ -61,7 +62,12 @@ fn look(store: &Path) -> io::Result<Login> {
         access_token: Option<Presence>,
     }
 
-    let file = fs_err::File::open(store.join(CREDENTIALS))?;
+    // A fifo in its place must not block.
+    let mut options = fs_err::OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+    let file = options.open(store.join(CREDENTIALS))?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() > CREDENTIALS_BYTES_MAX {
         return Err(io::Error::other(

@@ -255,6 +255,51 @@ impl Lease {
     }
 }
 
+/// The lines of a large lease that still tell something: the newest of each kind
+/// and of each fact that only some lines carry, then the last `recent_bytes` as
+/// they are. `None` where a line is of a newer format: what it means, and whether
+/// it may go, is not known. `whole` as in [`Lease::fold`].
+pub fn shorten(bytes: &[u8], whole: bool, recent_bytes: usize) -> Option<Vec<u8>> {
+    let recent_from = bytes.len().saturating_sub(recent_bytes);
+    let mut kept: Vec<(Keep, &[u8])> = Vec::new();
+    let mut recent = Vec::with_capacity(recent_bytes);
+    let mut at = 0;
+    for (index, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let from = at;
+        at += line.len();
+        if index == 0 && !whole {
+            continue;
+        }
+        // A torn line at the very end may still be on its way.
+        let parsed = serde_json::from_slice::<Line>(line).ok();
+        if parsed.as_ref().is_some_and(|line| line.format > FORMAT) {
+            return None;
+        }
+        if from >= recent_from {
+            recent.extend_from_slice(line);
+            continue;
+        }
+        let Some(parsed) = parsed else { continue };
+        let keep = Keep {
+            event: parsed.event,
+            has_host: parsed.host.is_some(),
+            has_follows: parsed.follows.is_some(),
+        };
+        kept.retain(|(other, _)| *other != keep);
+        kept.push((keep, line));
+    }
+    let older = kept.iter().map(|(_, line)| *line);
+    Some(older.chain([recent.as_slice()]).collect::<Vec<_>>().concat())
+}
+
+/// What makes two lines tell the same, so that the newer one is enough.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Keep {
+    event: Event,
+    has_host: bool,
+    has_follows: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,6 +358,55 @@ mod tests {
         assert_eq!(Lease::fold(&lines(&[end]), true).ended, Some(("clear".into(), 2)));
         let again = lines(&[end, r#"{"format":1,"at":3,"event":"start","what":"resume"}"#]);
         assert_eq!(Lease::fold(&again, true).ended, None);
+    }
+
+    #[test]
+    fn a_shortened_lease_tells_the_same() {
+        let words = [
+            r#""event":"start","host":{"pid":7,"start":70}"#,
+            r#""event":"start","host":{"pid":8,"start":80},"follows":"s0""#,
+            r#""event":"start","what":"compact""#,
+            r#""event":"prompt""#,
+            r#""event":"injected""#,
+            r#""event":"native-continue""#,
+            r#""event":"native-stopped""#,
+            r#""event":"stop""#,
+            r#""event":"notify","what":"idle_prompt""#,
+            r#""event":"end","what":"other""#,
+        ];
+        // Every order of kinds that a small generator comes upon.
+        let mut seed = 7_u64;
+        for round in 0..400 {
+            let mut text = String::new();
+            for at in 0..60 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
+                // The first lines tell the rare facts, the later ones push them out.
+                let word = words[usize::try_from(seed >> 33).unwrap() % words.len()];
+                text += &format!("{{\"format\":1,\"at\":{at},{word},\"prompt_id\":\"p{at}\"}}\n");
+            }
+            for recent in [0, 200, 1000] {
+                let short = shorten(text.as_bytes(), true, recent).unwrap();
+                assert_eq!(
+                    Lease::fold(&short, true),
+                    Lease::fold(text.as_bytes(), true),
+                    "{text}"
+                );
+                assert!(short.len() < recent + 11 * 130, "{}", short.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_torn_goes_and_what_is_newer_stays() {
+        let torn = b"ut off\n{\"format\":1,\"at\":1,\"event\":\"stop\"}\ngarb\n{\"form";
+        assert_eq!(
+            shorten(torn, false, 0).unwrap(),
+            b"{\"format\":1,\"at\":1,\"event\":\"stop\"}\n"
+        );
+        assert_eq!(
+            shorten(b"{\"format\":2,\"at\":1,\"event\":\"stop\"}\n", true, 0),
+            None
+        );
     }
 
     #[test]

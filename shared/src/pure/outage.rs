@@ -112,7 +112,7 @@ impl Outage {
         let is_probing = self
             .probe
             .as_ref()
-            .is_some_and(|probe| now - probe.at < UNDECIDED_MS);
+            .is_some_and(|probe| (now - probe.at).abs() < UNDECIDED_MS);
         if now >= waiter.latest_at {
             return if is_probing { Next::Go } else { Next::GoAsProbe };
         }
