@@ -9,6 +9,7 @@ use shared::edge::shard::{FLIPS, Flip};
 use shared::edge::state::State;
 use shared::edge::{episode, lease_file, signal};
 use shared::pure::lease;
+use shared::pure::proof;
 use shared::pure::session_id::SessionId;
 use shared::pure::time_text::rfc3339_ms;
 
@@ -53,8 +54,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     out::line("Failed turns that a hook took on:");
     match episode::all(&state, &sid) {
         Ok((episodes, lost)) => {
+            let lease = lease_lines(&state, &sid);
+            let failures: Vec<i64> = episodes.iter().map(|(_, record)| record.claimed_at).collect();
             for (prompt, record) in &episodes {
                 out::line(&format!("  {prompt} {}", status::told(record)));
+                if let Some(done_at) = continued_at(record) {
+                    out::line(&format!("    {}", proof::of(done_at, &lease, &failures).words()));
+                }
             }
             if episodes.is_empty() {
                 out::line("  none");
@@ -72,6 +78,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         out::line(&format!("Could not be read: {}", out::bounded(what, LINE_MAX)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// When the episode continued the session, if it did.
+fn continued_at(record: &episode::Record) -> Option<i64> {
+    let continued = matches!(record.outcome.as_deref(), Some("woken" | "restarted"));
+    record.done_at.filter(|_| continued)
+}
+
+fn lease_lines(state: &State, sid: &SessionId) -> Vec<lease::Line> {
+    let read = state.read_tail(&lease_file::name(sid), TAIL_BYTES).ok().flatten();
+    let bytes = read.map(|(bytes, _)| bytes).unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
 }
 
 /// The session that an id or its beginning names.

@@ -53,7 +53,7 @@ pub fn is_unread_among(names: &[String], sid: &SessionId) -> bool {
     let own = format!("{sid}.");
     let mut signals = names
         .iter()
-        .filter(|name| name.starts_with(&own) && name.ends_with(".json"));
+        .filter(|name| name.starts_with(&own) && name.strip_suffix(".json").is_some());
     signals.any(|name| !names.contains(&format!("{name}.seen")))
 }
 

@@ -382,7 +382,8 @@ mod tests {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
                 // The first lines tell the rare facts, the later ones push them out.
                 let word = words[usize::try_from(seed >> 33).unwrap() % words.len()];
-                text += &format!("{{\"format\":1,\"at\":{at},{word},\"prompt_id\":\"p{at}\"}}\n");
+                let line = format!("{{\"format\":1,\"at\":{at},{word},\"prompt_id\":\"p{at}\"}}\n");
+                text.push_str(&line);
             }
             for recent in [0, 200, 1000] {
                 let short = shorten(text.as_bytes(), true, recent).unwrap();

@@ -18,6 +18,7 @@ pub mod outage;
 pub mod owner;
 pub mod pool;
 pub mod prompt_author;
+pub mod proof;
 #[cfg(feature = "zones")]
 pub mod reset_time;
 pub mod session_id;
