@@ -30,6 +30,8 @@ pub(crate) struct World {
     /// Moves of the session since its last good turn.
     pub moves: usize,
     pub wait_out_s: u64,
+    /// When the failure was heard of (ms since 1970).
+    pub heard_at: i64,
     pub now: i64,
 }
 
@@ -44,7 +46,7 @@ impl World {
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.flipped_at.is_some_and(|flipped_at| {
             // A flip "in the future" is one before the clock was set back.
-            (self.now - flipped_at).abs() < FLIP_DOUBT_MS
+            (self.heard_at - flipped_at).abs() < FLIP_DOUBT_MS
                 && self.turn_began_at.is_none_or(|began| began <= flipped_at)
         })
     }
@@ -207,6 +209,7 @@ mod tests {
             turn_began_at: Some(NOW - 60_000),
             moves: 0,
             wait_out_s: 0,
+            heard_at: NOW,
             now: NOW,
         }
     }

@@ -35,6 +35,7 @@ pub(crate) fn world(call: &Call, config: &Config) -> anyhow::Result<World> {
         turn_began_at: turn_began_at(call, &lease),
         moves: moves.iter().filter(|made| made.at > since).count(),
         wait_out_s: config.wait_out_s,
+        heard_at: call.started,
         now: clock::now_ms(),
     })
 }

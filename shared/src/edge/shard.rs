@@ -143,11 +143,17 @@ fn flip_now(state: &State, flip: &Flip) -> io::Result<Outcome> {
         return Ok(Outcome::Lost);
     }
     touch_if_same(state, &flip.from, &flip.to);
-    point(state, &flip.shard, &flip.to)?;
-    let mut line = serde_json::to_vec(flip)?;
+    // The log goes first: whoever sees the new account must find the flip too, or
+    // a late refusal of the old account would be charged to the new one. A log
+    // that can't be written must not keep a session walled.
+    let flip = Flip {
+        at: clock::now_ms(),
+        ..flip.clone()
+    };
+    let mut line = serde_json::to_vec(&flip)?;
     line.push(b'\n');
-    // The flip itself is done; a log that can't be written must not undo it.
     state.append(FLIPS, &line).ok();
+    point(state, &flip.shard, &flip.to)?;
     Ok(Outcome::Flipped)
 }
 
