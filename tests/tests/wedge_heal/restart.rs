@@ -122,6 +122,14 @@ fn helpers(stage: &Stage) -> Vec<i32> {
     proc::all_pids().unwrap().into_iter().filter(is_helper).collect()
 }
 
+/// Kills the helper and waits until it is gone, its lock with it.
+fn kill_helpers(stage: &Stage) {
+    for helper in helpers(stage) {
+        kill_process(Pid::from_raw(helper).unwrap(), Signal::KILL).ok();
+    }
+    assert!(wait_until(|| helpers(stage).is_empty()));
+}
+
 fn outcome(stage: &Stage) -> Value {
     assert!(
         wait_until(|| stage.intent()["outcome"].is_string()),
@@ -289,9 +297,7 @@ fn a_helper_that_dies_leaves_an_intent_that_is_finished_and_never_two_processes(
         "{}",
         stage.log()
     );
-    for helper in helpers(&stage) {
-        kill_process(Pid::from_raw(helper).unwrap(), Signal::KILL).unwrap();
-    }
+    kill_helpers(&stage);
     assert!(wait_until(|| registered(&stage).is_empty()));
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(terminal.starts().len(), 1, "nobody started a second one");
@@ -336,9 +342,7 @@ fn whenever_a_helper_dies_there_are_never_two_processes() {
         let (terminal, old) = Terminal::start(&stage, pane, "A=1", "");
         fail(&stage, old);
         std::thread::sleep(std::time::Duration::from_millis(after_ms));
-        for helper in helpers(&stage) {
-            kill_process(Pid::from_raw(helper).unwrap(), Signal::KILL).ok();
-        }
+        kill_helpers(&stage);
         let at = stage.intent()["step"].clone();
         // As if the machine's minute had passed.
         std::fs::remove_file(stage.root().join("machine-restarts.json")).ok();
@@ -408,9 +412,7 @@ fn a_helper_that_dies_before_the_act_is_rolled_back_by_the_next_hook() {
     std::fs::create_dir(stage.claude().join(".oauth_refresh.lock")).unwrap();
     fail(&stage, old);
     assert!(wait_until(|| helpers(&stage).len() == 1));
-    for helper in helpers(&stage) {
-        kill_process(Pid::from_raw(helper).unwrap(), Signal::KILL).unwrap();
-    }
+    kill_helpers(&stage);
     // As if it had died a minute ago.
     let mut intent = stage.intent();
     intent["step_at"] = json!(intent["step_at"].as_i64().unwrap() - 60_000);
