@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::{Home, wait_for};
+use crate::client::{Home, PATIENCE, wait_for};
 use crate::executables::executable;
 use crate::files::{make_private, read_json, read_json_lines};
 use crate::login::Login;
@@ -32,6 +32,34 @@ impl<'home> Suite<'home> {
         let suite = Self { home };
         suite.run("rungs", &["install"]);
         suite
+    }
+
+    /// Has the hooks come by a plugin, which the client itself installs, and adopts
+    /// the home's login as the account `A`.
+    pub fn install_plugin(home: &'home Home) -> Self {
+        let suite = Self { home };
+        suite.run("rungs", &["install", "--plugin"]);
+        suite.add_plugin();
+        suite.run("ccswitch", &["adopt", "A"]);
+        suite
+    }
+
+    /// Adds the plugin that `rungs install` laid out, as a person would.
+    pub fn add_plugin(&self) {
+        let marketplace = self.prefix().join("plugin-marketplace");
+        let marketplace = marketplace.to_str().unwrap();
+        for arguments in [
+            ["plugin", "marketplace", "add", marketplace].as_slice(),
+            &["plugin", "install", "rungs@rungs"],
+        ] {
+            let output = self.home.run_claude(arguments, PATIENCE);
+            assert_eq!(output.code, Some(0), "{arguments:?}: {output:?}");
+        }
+    }
+
+    /// Where `rungs install` puts the programs.
+    pub fn prefix(&self) -> PathBuf {
+        self.home.path().join(".local/share/rungs")
     }
 
     /// A further account with a login of its own.
