@@ -23,19 +23,17 @@ const LONG_FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// The most lines of code of a function, without blank lines and comments.
+/// The most lines of code of a function, without blank lines and comments. Tests
+/// are often tables and may be longer.
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Longer functions, each with its reason.
-const LONG_FUNCTIONS: [(&str, &str); 5] = [
+const LONG_FUNCTIONS: [(&str, &str); 2] = [
     ("run", "the frame of a hook, step by step"),
     (
         "persons_business",
         "a list of sentences and what they ask of a person",
     ),
-    ("every_published_form_is_read", "a table of sentences"),
-    ("each_kind_gets_its_cheapest_cure", "a table of kinds"),
-    ("doctor_finds_what_fails_silently", "a table of breakages"),
 ];
 
 /// Findings of lines that hold one of `marks`, in files that `looks_at` picks.
@@ -152,8 +150,9 @@ fn function_name(code: &str) -> Option<&str> {
 fn functions_stay_short() {
     let mut findings = Vec::new();
     let mut seen = 0;
-    for file in tree::rust() {
-        for (name, count) in functions(&file.text) {
+    for file in tree::rust().filter(|file| !file.is_test()) {
+        let code: Vec<&str> = file.lines_without_tests().collect();
+        for (name, count) in functions(&code.join("\n")) {
             seen += 1;
             let is_exempt = LONG_FUNCTIONS.iter().any(|(exempt, _)| *exempt == name);
             if count > FUNCTION_LINES_MAX && !is_exempt {
@@ -161,7 +160,7 @@ fn functions_stay_short() {
             }
         }
     }
-    assert!(seen > 1000, "only {seen} functions were found");
+    assert!(seen > 500, "only {seen} functions were found");
     assert_none(
         &findings,
         &format!("functions have at most {FUNCTION_LINES_MAX} lines, or stand in LONG_FUNCTIONS"),
