@@ -61,6 +61,19 @@ impl Merge<'_> {
         Ok(())
     }
 
+    /// How the container's items are laid out, by what is there already.
+    fn layout(&self, host: &Node, is_empty: bool) -> Layout<'_> {
+        let on_one_line =
+            self.one_line || (!is_empty && !slice(self.text, host.start, host.end).contains('\n'));
+        if on_one_line {
+            Layout::OneLine {
+                spaced: self.text.contains("\": ") || !self.text.contains("\":"),
+            }
+        } else {
+            Layout::lines(self.text, &self.unit)
+        }
+    }
+
     /// One splice that adds `count` items at the end of a container.
     fn insert(
         &mut self,
@@ -73,15 +86,7 @@ impl Merge<'_> {
         if count == 0 {
             return;
         }
-        let on_one_line =
-            self.one_line || (!items.is_empty() && !slice(self.text, host.start, host.end).contains('\n'));
-        let layout = if on_one_line {
-            Layout::OneLine {
-                spaced: self.text.contains("\": ") || !self.text.contains("\":"),
-            }
-        } else {
-            Layout::lines(self.text, &self.unit)
-        };
+        let layout = self.layout(host, items.is_empty());
         let printer = Printer {
             source: self.additions,
             layout: &layout,
