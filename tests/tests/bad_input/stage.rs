@@ -480,10 +480,11 @@ impl Stage {
     }
 
     fn run(&self, sleeps: bool) -> Ran {
+        // Made before the start: the hook's own bound runs from there.
+        let payload = self.payload_bytes();
         let started = Instant::now();
         let mut child = self.command().spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        let payload = self.payload_bytes();
         // A hook that does not read to the end is free to do so.
         let feeder = std::thread::spawn(move || stdin.write_all(&payload).ok());
         let patience = if sleeps { Duration::from_secs(2) } else { DEADLINE };
