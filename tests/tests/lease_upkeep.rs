@@ -5,6 +5,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
+    clippy::format_collect,
     reason = "a test fails by panicking"
 )]
 
@@ -252,7 +253,7 @@ fn a_clock_set_back_does_not_stop_it_for_long() {
         .write(true)
         .open(home.file("swept"))
         .unwrap();
-    let ahead = SystemTime::now() + Duration::from_secs(90 * 86_400);
+    let ahead = SystemTime::now() + Duration::from_hours(90 * 24);
     file.file().set_modified(ahead).unwrap();
     home.run("SessionStart");
     assert!(!home.has("ended"));

@@ -71,7 +71,9 @@ pub(crate) fn park(
 }
 
 fn sleep_slice(until_s: Option<i64>) {
-    let left = until_s.map_or(SLICE_MS, |until| until * 1000 - clock::now_ms());
+    let left = until_s.map_or(SLICE_MS, |until| {
+        until.saturating_mul(1000).saturating_sub(clock::now_ms())
+    });
     deadline::rearm(0);
     clock::sleep_ms(u64::try_from(left.clamp(500, SLICE_MS)).unwrap_or(500));
     deadline::rearm(WORKING_PHASE_S);

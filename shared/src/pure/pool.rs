@@ -65,7 +65,7 @@ impl Wall {
     /// Until when (s since 1970) this wall keeps the account out.
     pub fn out_until_s(self) -> i64 {
         match self.resets_at {
-            Some(resets_at) => resets_at + RESET_MARGIN_S,
+            Some(resets_at) => resets_at.saturating_add(RESET_MARGIN_S),
             None => self.seen_at / 1000 + UNKNOWN_RESET_S,
         }
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
-use crate::stage::{PROMPT, SID, Stage};
+use crate::stage::{PROMPT, SID, Stage, of_session};
 use crate::table::Cell::{Logs, Silent, Sleeps, Tells, Works, WorksAndLogs};
 use crate::table::{Cell, Row, check, row};
 
@@ -129,10 +129,6 @@ fn content(name: &'static str, file: fn() -> String, text: &'static str, cells: 
     row(name, cells, move |stage| stage.freeze(&file(), text))
 }
 
-fn of_session(name: &str) -> String {
-    format!("session/{SID}/{name}")
-}
-
 const NEWER: &str = r#"{"format":99,"state":{"of":"another form"},"text":7}"#;
 const CORRUPT: &str = "{\"format\":1,\"st";
 
@@ -244,7 +240,7 @@ fn corrupt_and_newer_state_files() {
             },
         ),
         row("flips: corrupt", [Works; 4], |stage| {
-            stage.put("flips.jsonl", "{\"format\"\n\n\x00")
+            stage.put("flips.jsonl", "{\"format\"\n\n\x00");
         }),
         row("lease: corrupt", [Works; 4], |stage| {
             stage.put(&of_session("lease.jsonl"), "{\"format\":1,\"at\n\0\0\n[]\n");

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::stage::{Hook, PROMPT, SID, Stage, contents};
+use crate::stage::{Hook, PROMPT, SID, Stage, contents, of_session};
 
 fn start(stage: &Stage, payload: &Value) -> Child {
     let mut child = stage.command().spawn().unwrap();
@@ -33,7 +33,7 @@ fn with(stage: &Stage, field: &str, value: Value) -> Value {
 }
 
 fn lease_lines(stage: &Stage) -> Vec<Value> {
-    let text = fs_err::read_to_string(stage.root().join(stage.of_session("lease.jsonl"))).unwrap();
+    let text = fs_err::read_to_string(stage.root().join(of_session("lease.jsonl"))).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
@@ -51,7 +51,7 @@ fn twenty_runs_for_one_failure_act_once() {
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 19, "{codes:?}");
     let flips = fs_err::read_to_string(stage.root().join("flips.jsonl")).unwrap();
     assert_eq!(flips.lines().count(), 1, "{flips}");
-    let episode = stage.root().join(stage.of_session(&format!("episodes/{PROMPT}")));
+    let episode = stage.root().join(of_session(&format!("episodes/{PROMPT}")));
     let episode: Value = serde_json::from_slice(&fs_err::read(episode).unwrap()).unwrap();
     assert_eq!(episode["outcome"], "woken");
 }
@@ -143,12 +143,12 @@ fn assert_all_parses(stage: &Stage, round: u64) {
 fn walled_heal_killed_at_any_moment_leaves_a_whole_state() {
     let stage = Stage::new(Hook::Walled);
     let mut dice = Dice(11);
-    let lease = stage.root().join(stage.of_session("lease.jsonl"));
+    let lease = stage.root().join(of_session("lease.jsonl"));
     // Each round begins with an account to go to, and with the turn under way.
     let prepare = |id: &str| {
         stage.put("pool.json", r#"{"format":1,"order":["a","b"],"accounts":{}}"#);
         fs_err::remove_file(stage.root().join("flips.jsonl")).ok();
-        fs_err::remove_file(stage.root().join(stage.of_session("wall.json"))).ok();
+        fs_err::remove_file(stage.root().join(of_session("wall.json"))).ok();
         let line =
             json!({"format":1,"at":shared::edge::clock::now_ms() - 1000,"event":"prompt","prompt_id":id});
         let mut file = fs_err::OpenOptions::new().append(true).open(&lease).unwrap();

@@ -47,6 +47,21 @@ impl Hook {
     }
 }
 
+/// A file of the session, under the root.
+pub(crate) fn of_session(name: &str) -> String {
+    format!("session/{SID}/{name}")
+}
+
+/// The client's sentence for a wall, at whatever time of day this runs: a reset
+/// just passed would be waited for and not slept through.
+fn wall_two_hours_long() -> String {
+    let minutes = (shared::edge::clock::now_ms() / 60_000 + 120) % (24 * 60);
+    let (hour, minute) = (minutes / 60, minutes % 60);
+    let half = if hour < 12 { "am" } else { "pm" };
+    let hour = if hour % 12 == 0 { 12 } else { hour % 12 };
+    format!("You've hit your 5-hour limit · resets {hour}:{minute:02}{half} (UTC)")
+}
+
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -157,16 +172,16 @@ impl Stage {
             json!({"format":1,"at":now - 4000,"event":"prompt","prompt_id":PROMPT}),
         ];
         let lease: String = lease.iter().map(|line| format!("{line}\n")).collect();
-        self.put(&self.of_session("lease.jsonl"), &lease);
+        self.put(&of_session("lease.jsonl"), &lease);
         let goal =
             json!({"format":1,"sid":SID,"text":"ship it","state":"open","revision":1,"set_at":now - 3000});
-        self.put(&format!("goals/{SID}.json"), &goal.to_string());
+        self.put(&format!("goals/{SID}.json"), goal.to_string());
         for account in ["a", "b"] {
             let login = json!({"claudeAiOauth":{"accessToken":"made-up","refreshToken":"made-up",
                 "expiresAt":now + 86_400_000,"subscriptionType":"max"}});
             self.put(
                 &format!("accounts/{account}/.credentials.json"),
-                &login.to_string(),
+                login.to_string(),
             );
         }
         fs_err::create_dir(self.root().join("shards")).unwrap();
@@ -197,10 +212,6 @@ impl Stage {
 
     pub(crate) fn transcript(&self) -> PathBuf {
         self.path().join(format!("home/.claude/projects/p/{SID}.jsonl"))
-    }
-
-    pub(crate) fn of_session(&self, name: &str) -> String {
-        format!("session/{SID}/{name}")
     }
 
     pub(crate) fn client_pid(&self) -> u32 {
@@ -257,13 +268,10 @@ impl Stage {
         format!("{asked}\n{failed}\n")
     }
 
-    fn failure(&self) -> (&'static str, &'static str) {
+    fn failure(&self) -> (&'static str, String) {
         match self.hook {
-            Hook::Wedge => ("server_error", "API Error: 500 Internal server error"),
-            _ => (
-                "rate_limit",
-                "You've hit your 5-hour limit · resets 11:16pm (UTC)",
-            ),
+            Hook::Wedge => ("server_error", "API Error: 500 Internal server error".to_owned()),
+            _ => ("rate_limit", wall_two_hours_long()),
         }
     }
 
@@ -356,7 +364,7 @@ impl Stage {
     }
 
     fn logs(&self) -> String {
-        let names = ["debug.log".to_owned(), self.of_session("debug.log")];
+        let names = ["debug.log".to_owned(), of_session("debug.log")];
         let read = |name: &String| fs_err::read_to_string(self.root().join(name)).unwrap_or_default();
         names.iter().map(read).collect()
     }
@@ -417,7 +425,7 @@ impl Stage {
         );
         match self.hook {
             Hook::Lease => {
-                let path = self.root().join(self.of_session("lease.jsonl"));
+                let path = self.root().join(of_session("lease.jsonl"));
                 let lease = fs_err::read(path).unwrap();
                 let newest = lease
                     .trim_ascii_end()
@@ -472,10 +480,11 @@ impl Stage {
     }
 
     fn run(&self, sleeps: bool) -> Ran {
+        // Made before the start: the hook's own bound runs from there.
+        let payload = self.payload_bytes();
         let started = Instant::now();
         let mut child = self.command().spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        let payload = self.payload_bytes();
         // A hook that does not read to the end is free to do so.
         let feeder = std::thread::spawn(move || stdin.write_all(&payload).ok());
         let patience = if sleeps { Duration::from_secs(2) } else { DEADLINE };

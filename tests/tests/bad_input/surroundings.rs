@@ -40,7 +40,7 @@ fn roots_and_disks() {
         // A full disk as every user can have it: no file may grow. (A state file
         // can't be /dev/full, and a small file system needs a mount.)
         row("no file may grow", [Silent; 4], |stage| {
-            stage.before = "ulimit -f 0;"
+            stage.before = "ulimit -f 0;";
         }),
     ]);
 }
@@ -60,16 +60,16 @@ fn descriptors() {
         row("stdout closed", [Works; 4], |stage| stage.redirect = ">&-"),
         row("stderr closed", [Works; 4], |stage| stage.redirect = "2>&-"),
         row("stdout and stderr closed", [Works; 4], |stage| {
-            stage.redirect = ">&- 2>&-"
+            stage.redirect = ">&- 2>&-";
         }),
         row("all closed", NO_PAYLOAD, |stage| {
             stage.redirect = "<&- >&- 2>&-";
         }),
         row("the reader of stdout is gone", [Works; 4], |stage| {
-            stage.reader_is_gone = true
+            stage.reader_is_gone = true;
         }),
         row("stdout is full", [Works; 4], |stage| {
-            stage.redirect = "1>&- 1>/dev/full"
+            stage.redirect = "1>&- 1>/dev/full";
         }),
     ]);
 }
@@ -119,6 +119,14 @@ fn clock_set_back() {
             let wall = json!({"seen_at":later(),"resets_at":later() / 1000 - 7200});
             let pool = json!({"format":1,"order":["a","b"],"accounts":{"b":{"walls":{"five_hour":wall}}}});
             stage.put("pool.json", pool.to_string());
+        }),
+        row("walls of the end of time", [Works; 4], |stage| {
+            let wall = json!({"seen_at":i64::MAX,"resets_at":i64::MAX});
+            let pool = json!({"format":1,"order":["c","a","b"],
+                "accounts":{"c":{"walls":{"five_hour":wall}}}});
+            stage.put("pool.json", pool.to_string());
+            let login = stage.root().join("accounts/b/.credentials.json");
+            stage.put("accounts/c/.credentials.json", fs_err::read(login).unwrap());
         }),
         row("tally of later", [Works; 4], |stage| {
             let wedge = json!({"format":1,"transient_wakes":[later()],"wakes":[later()]});
@@ -202,7 +210,7 @@ fn environment() {
             }
         }),
         row("time zone is garbage", [Works; 4], |stage| {
-            stage.env("TZ", "../../etc/passwd\n")
+            stage.env("TZ", "../../etc/passwd\n");
         }),
         row("home is not UTF-8", [Works; 4], |stage| {
             stage.env("HOME", std::ffi::OsString::from_vec(b"/\xff".to_vec()));
