@@ -44,7 +44,9 @@ fn start(home: &Home) -> (Tmux<'_>, String) {
     let terminal = Tmux::start(home, Pane::Shell, &[NO_QUESTIONS]);
     let sessions = home.sessions().into_iter();
     let is_known = |sid: &str| known.iter().any(|old| old.session_id == sid);
-    let new = sessions.map(|session| session.session_id).find(|sid| !is_known(sid));
+    let new = sessions
+        .map(|session| session.session_id)
+        .find(|sid| !is_known(sid));
     (terminal, new.unwrap())
 }
 
@@ -53,7 +55,10 @@ fn locks_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs_err::read_dir(folder).unwrap().flatten();
     let paths = entries.map(|entry| entry.path());
     paths
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".lock")))
+        .filter(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().contains(".lock"))
+        })
         .collect()
 }
 
@@ -121,7 +126,10 @@ fn a_flip_waits_for_a_refresh_and_both_logins_stay_whole() {
 
     // One refresh in all; A has what it gave, B what it had.
     assert_eq!(endpoint.refreshes().len(), 1, "{:?}", endpoint.refreshes());
-    assert_eq!((refresh.account.as_str(), refresh.generation, refresh.reused), ("A", 0, false));
+    assert_eq!(
+        (refresh.account.as_str(), refresh.generation, refresh.reused),
+        ("A", 0, false)
+    );
     assert_eq!(Login::read(&home.config()).unwrap().account, "A");
     assert_eq!(generation_of(&home.config()), 1);
     let stores = suite.root().join("accounts");
@@ -131,15 +139,35 @@ fn a_flip_waits_for_a_refresh_and_both_logins_stay_whole() {
 
     // Both go on on B.
     refreshing.prompt("refresh no more");
-    api.wait_until("a further request of the refreshing session", PATIENCE, |requests| {
-        requests.iter().filter(|request| request.session == refreshing_sid).count() >= 2
-    });
+    api.wait_until(
+        "a further request of the refreshing session",
+        PATIENCE,
+        |requests| {
+            requests
+                .iter()
+                .filter(|request| request.session == refreshing_sid)
+                .count()
+                >= 2
+        },
+    );
     for sid in [&refreshing_sid, &walled_sid] {
         let requests = api.main_requests();
         let last = requests.iter().rfind(|request| &request.session == sid).unwrap();
-        assert_eq!((last.account.as_str(), last.status), ("B", 200), "{}", api.describe());
+        assert_eq!(
+            (last.account.as_str(), last.status),
+            ("B", 200),
+            "{}",
+            api.describe()
+        );
     }
-    assert_eq!(suite.events(&refreshing_sid).iter().filter(|event| *event == "injected").count(), 0);
+    assert_eq!(
+        suite
+            .events(&refreshing_sid)
+            .iter()
+            .filter(|event| *event == "injected")
+            .count(),
+        0
+    );
 }
 
 /// Why a flip waits: the bare one, in the same situation, loses A's login. Should
