@@ -50,28 +50,34 @@ fn start(home: &Home) -> (Tmux<'_>, String) {
     (terminal, new.unwrap())
 }
 
-/// The client's locks, and what belongs to them, in and beside a folder.
+/// The client's locks on stores and what belongs to them, in a folder.
 fn locks_in(folder: &Path) -> Vec<PathBuf> {
+    // The last two are the client's older lock, beside a store.
+    let names = [
+        ".oauth_refresh.lock",
+        ".storage-write.lock",
+        ".claude.lock",
+        "B.lock",
+    ];
     let entries = fs_err::read_dir(folder).unwrap().flatten();
     let paths = entries.map(|entry| entry.path());
-    paths
-        .filter(|path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().contains(".lock"))
-        })
-        .collect()
+    let is_lock = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        names.iter().any(|lock| name.starts_with(lock))
+    };
+    paths.filter(is_lock).collect()
 }
 
 /// Every lock on a store, wherever the client or a flip could have left it.
 fn locks(home: &Home, suite: &Suite) -> Vec<PathBuf> {
-    let root = suite.root();
-    let shards = root.join("shards");
-    let accounts = root.join("accounts");
-    let folders = [home.config(), shards, accounts.join("B"), accounts];
-    let mut locks: Vec<PathBuf> = folders.iter().flat_map(|folder| locks_in(folder)).collect();
-    let beside_config = locks_in(home.path());
-    locks.extend(beside_config);
-    locks
+    let accounts = suite.root().join("accounts");
+    let stores = [home.config(), accounts.join("B")];
+    let beside = [home.path().to_owned(), accounts, suite.root().join("shards")];
+    stores
+        .iter()
+        .chain(&beside)
+        .flat_map(|folder| locks_in(folder))
+        .collect()
 }
 
 fn generation_of(store: &Path) -> u32 {
