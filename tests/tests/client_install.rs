@@ -93,7 +93,11 @@ fn installed_twice_is_still_one_act() {
     let starts = events.iter().filter(|event| *event == "start").count();
     assert_eq!(starts, 2, "the hooks did not run twice: {events:?}");
     let log = suite.log(&sid);
-    assert_eq!(log.matches("another run of this hook has the episode").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("another run of this hook has the episode").count(),
+        1,
+        "{log}"
+    );
 }
 
 /// A session that was there before the suite is healed like any other.
@@ -164,7 +168,11 @@ fn an_upgrade_reaches_a_parked_session() {
     let suite = Suite::install(&home);
     suite.configure(&json!({ "park_margin_s": 5 }));
     let reset = in_seconds(30);
-    api.account("A", [Step::wall(Window::FiveHour, reset).until(reset)], Step::text(DONE));
+    api.account(
+        "A",
+        [Step::wall(Window::FiveHour, reset).until(reset)],
+        Step::text(DONE),
+    );
 
     let terminal = Tmux::start(&home, Pane::Shell, &[NO_QUESTIONS]);
     let before = home.wait_session("idle", PATIENCE);
@@ -225,6 +233,9 @@ fn an_uninstall_leaves_a_running_session_at_work() {
     let Some(client) = Client::find() else { return };
     let api = MockApi::start();
     let home = Home::new(&client, &api, &Login::new("A"));
+    // At its first start the client writes an entry of its own into the settings.
+    let first = home.run_claude(&["-p", "hello"], PATIENCE);
+    assert_eq!(first.code, Some(0), "{first:?}");
     let path = home.config().join("settings.json");
     let settings = fs_err::read(&path).unwrap();
     let suite = Suite::install(&home);
@@ -243,7 +254,10 @@ fn an_uninstall_leaves_a_running_session_at_work() {
     assert_eq!(fs_err::read(&path).unwrap(), settings);
     assert_eq!(programs_in(&suite.prefix()), 0);
     // At once, and when the settings have long arrived.
-    for (pause, answer) in [(Duration::ZERO, "without hooks"), (SETTINGS_ARRIVE, "still at work")] {
+    for (pause, answer) in [
+        (Duration::ZERO, "without hooks"),
+        (SETTINGS_ARRIVE, "still at work"),
+    ] {
         std::thread::sleep(pause);
         api.anyone([], Step::text(answer));
         terminal.prompt("and again");
@@ -256,7 +270,10 @@ fn an_uninstall_leaves_a_running_session_at_work() {
     let troubles = hook_troubles(&home, &sid);
     assert!(troubles.is_empty(), "{troubles:?}\n{}", terminal.history());
     let shown = terminal.history().to_lowercase();
-    assert!(!shown.contains("hook failed") && !shown.contains("hook error"), "{shown}");
+    assert!(
+        !shown.contains("hook failed") && !shown.contains("hook error"),
+        "{shown}"
+    );
     assert_eq!(suite.lease(&sid).len(), lease, "a hook ran after the uninstall");
 
     // A new session has the client's own login again.

@@ -44,29 +44,40 @@ fn start(home: &Home) -> (Tmux<'_>, String) {
     let terminal = Tmux::start(home, Pane::Shell, &[NO_QUESTIONS]);
     let sessions = home.sessions().into_iter();
     let is_known = |sid: &str| known.iter().any(|old| old.session_id == sid);
-    let new = sessions.map(|session| session.session_id).find(|sid| !is_known(sid));
+    let new = sessions
+        .map(|session| session.session_id)
+        .find(|sid| !is_known(sid));
     (terminal, new.unwrap())
 }
 
-/// The client's locks, and what belongs to them, in and beside a folder.
+/// The client's locks on stores and what belongs to them, in a folder.
 fn locks_in(folder: &Path) -> Vec<PathBuf> {
+    // The last two are the client's older lock, beside a store.
+    let names = [
+        ".oauth_refresh.lock",
+        ".storage-write.lock",
+        ".claude.lock",
+        "B.lock",
+    ];
     let entries = fs_err::read_dir(folder).unwrap().flatten();
     let paths = entries.map(|entry| entry.path());
-    paths
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".lock")))
-        .collect()
+    let is_lock = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        names.iter().any(|lock| name.starts_with(lock))
+    };
+    paths.filter(is_lock).collect()
 }
 
 /// Every lock on a store, wherever the client or a flip could have left it.
 fn locks(home: &Home, suite: &Suite) -> Vec<PathBuf> {
-    let root = suite.root();
-    let shards = root.join("shards");
-    let accounts = root.join("accounts");
-    let folders = [home.config(), shards, accounts.join("B"), accounts];
-    let mut locks: Vec<PathBuf> = folders.iter().flat_map(|folder| locks_in(folder)).collect();
-    let beside_config = locks_in(home.path());
-    locks.extend(beside_config);
-    locks
+    let accounts = suite.root().join("accounts");
+    let stores = [home.config(), accounts.join("B")];
+    let beside = [home.path().to_owned(), accounts, suite.root().join("shards")];
+    stores
+        .iter()
+        .chain(&beside)
+        .flat_map(|folder| locks_in(folder))
+        .collect()
 }
 
 fn generation_of(store: &Path) -> u32 {
@@ -121,7 +132,10 @@ fn a_flip_waits_for_a_refresh_and_both_logins_stay_whole() {
 
     // One refresh in all; A has what it gave, B what it had.
     assert_eq!(endpoint.refreshes().len(), 1, "{:?}", endpoint.refreshes());
-    assert_eq!((refresh.account.as_str(), refresh.generation, refresh.reused), ("A", 0, false));
+    assert_eq!(
+        (refresh.account.as_str(), refresh.generation, refresh.reused),
+        ("A", 0, false)
+    );
     assert_eq!(Login::read(&home.config()).unwrap().account, "A");
     assert_eq!(generation_of(&home.config()), 1);
     let stores = suite.root().join("accounts");
@@ -131,15 +145,35 @@ fn a_flip_waits_for_a_refresh_and_both_logins_stay_whole() {
 
     // Both go on on B.
     refreshing.prompt("refresh no more");
-    api.wait_until("a further request of the refreshing session", PATIENCE, |requests| {
-        requests.iter().filter(|request| request.session == refreshing_sid).count() >= 2
-    });
+    api.wait_until(
+        "a further request of the refreshing session",
+        PATIENCE,
+        |requests| {
+            requests
+                .iter()
+                .filter(|request| request.session == refreshing_sid)
+                .count()
+                >= 2
+        },
+    );
     for sid in [&refreshing_sid, &walled_sid] {
         let requests = api.main_requests();
         let last = requests.iter().rfind(|request| &request.session == sid).unwrap();
-        assert_eq!((last.account.as_str(), last.status), ("B", 200), "{}", api.describe());
+        assert_eq!(
+            (last.account.as_str(), last.status),
+            ("B", 200),
+            "{}",
+            api.describe()
+        );
     }
-    assert_eq!(suite.events(&refreshing_sid).iter().filter(|event| *event == "injected").count(), 0);
+    assert_eq!(
+        suite
+            .events(&refreshing_sid)
+            .iter()
+            .filter(|event| *event == "injected")
+            .count(),
+        0
+    );
 }
 
 /// Why a flip waits: the bare one, in the same situation, loses A's login. Should

@@ -45,7 +45,9 @@ fn with_the_clients_own_retries_only_the_wall_is_healed() {
         .map(|request| (request.account.as_str(), request.status, request.retry))
         .collect();
     assert_eq!(
-        seen.iter().map(|(account, status, _)| (*account, *status)).collect::<Vec<_>>(),
+        seen.iter()
+            .map(|(account, status, _)| (*account, *status))
+            .collect::<Vec<_>>(),
         [("A", 529), ("A", 529), ("A", 200), ("A", 429), ("B", 200)],
         "{}",
         api.describe()

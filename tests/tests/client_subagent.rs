@@ -41,7 +41,12 @@ fn a_sub_agents_wall_marks_the_account_and_leaves_the_session() {
     terminal.wait_for("the main turn is done", PATIENCE);
     suite.wait_event(&sid, "stop", 1, PATIENCE);
     let marked = || suite.pool()["accounts"]["A"]["walls"]["five_hour"]["resets_at"].is_i64();
-    assert!(wait_until(PATIENCE, marked), "{}\n{}", suite.pool(), suite.log(&sid));
+    assert!(
+        wait_until(PATIENCE, marked),
+        "{}\n{}",
+        suite.pool(),
+        suite.log(&sid)
+    );
     // The client itself tells the main turn of its sub-agent's end.
     std::thread::sleep(std::time::Duration::from_secs(5));
     let after = home.wait_session("idle", PATIENCE);
@@ -50,13 +55,30 @@ fn a_sub_agents_wall_marks_the_account_and_leaves_the_session() {
     let (of_sub_agent, of_main): (Vec<_>, Vec<_>) = requests
         .iter()
         .partition(|request| request.conversation.first_prompt().contains("SUB-TASK"));
-    assert!(of_sub_agent.iter().all(|request| request.status == 429), "{}", api.describe());
-    assert!(!of_sub_agent.is_empty() && of_main.len() >= 3, "{}", api.describe());
+    assert!(
+        of_sub_agent.iter().all(|request| request.status == 429),
+        "{}",
+        api.describe()
+    );
+    assert!(
+        !of_sub_agent.is_empty() && of_main.len() >= 3,
+        "{}",
+        api.describe()
+    );
     for request in &of_main {
-        assert_eq!((request.account.as_str(), request.status), ("A", 200), "{}", api.describe());
+        assert_eq!(
+            (request.account.as_str(), request.status),
+            ("A", 200),
+            "{}",
+            api.describe()
+        );
     }
     assert!(of_main[2].conversation.has_tool_result("main-went-on"));
-    assert!(of_main.iter().all(|request| !request.conversation.has_text("ccswitch:")));
+    assert!(
+        of_main
+            .iter()
+            .all(|request| !request.conversation.has_text("ccswitch:"))
+    );
     assert_eq!((after.pid, &after.session_id), (before.pid, &sid));
     assert_eq!(suite.flips(), Vec::<serde_json::Value>::new());
     assert_eq!(suite.account_of("default"), "A");

@@ -61,7 +61,10 @@ mod timed {
 
         let mut by_session: BTreeMap<String, Vec<Request>> = BTreeMap::new();
         for request in api.main_requests() {
-            by_session.entry(request.session.clone()).or_default().push(request);
+            by_session
+                .entry(request.session.clone())
+                .or_default()
+                .push(request);
         }
         assert_eq!(by_session.len(), SESSIONS, "{}", api.describe());
         for (sid, requests) in &by_session {
@@ -84,7 +87,10 @@ mod timed {
         assert!(accounts["A"]["walls"]["five_hour"].is_object(), "{accounts}");
         for spared in ["B", "C"] {
             let walls = &accounts[spared]["walls"];
-            assert!(walls.as_object().is_none_or(serde_json::Map::is_empty), "{accounts}");
+            assert!(
+                walls.as_object().is_none_or(serde_json::Map::is_empty),
+                "{accounts}"
+            );
         }
     }
 }

@@ -24,7 +24,11 @@ fn a_wall_on_an_own_shard_leaves_the_default_where_it_is() {
     let shard = suite.root().join("shards/own");
     std::os::unix::fs::symlink("../accounts/A", &shard).unwrap();
     let wall = Step::wall(Window::FiveHour, in_seconds(3 * 3600)).times(1);
-    api.prompt("OWN-SHARD", [Step::bash("echo from-the-tool"), wall], Step::text("own is done"));
+    api.prompt(
+        "OWN-SHARD",
+        [Step::bash("echo from-the-tool"), wall],
+        Step::text("own is done"),
+    );
     api.prompt("DEFAULT-SHARD", [], Step::text("default is done"));
 
     // Only the flag outranks the settings, which name the default shard.
@@ -55,7 +59,10 @@ fn a_wall_on_an_own_shard_leaves_the_default_where_it_is() {
         (&flips[0]["shard"], &flips[0]["from"], &flips[0]["to"]),
         (&json!("own"), &json!("A"), &json!("B"))
     );
-    assert_eq!((suite.account_of("own"), suite.account_of("default")), ("B".into(), "A".into()));
+    assert_eq!(
+        (suite.account_of("own"), suite.account_of("default")),
+        ("B".into(), "A".into())
+    );
 
     // The wall is the account's, whoever met it: nobody is moved to A now.
     let walled = || suite.pool()["accounts"]["A"]["walls"]["five_hour"].is_object();

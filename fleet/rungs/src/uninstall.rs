@@ -5,11 +5,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use shared::edge::env;
 use shared::edge::settings_file::{self, Mode, Outcome};
+use shared::edge::{clock, env};
 
 use crate::places::{self, PlaceOptions, Places};
 use crate::{out, plugin, programs};
+
+/// How long a running session may still go by the settings that were (ms). A turn
+/// 0.3 s after the change still ran the old hooks (measured, 2.1.332); with the
+/// programs gone it would show each of them as failing.
+const SETTINGS_ARRIVE_MS: u64 = 3_000;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -59,6 +64,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     out::line(&format!("The programs in {} go.", places.bin().display()));
     if mode == Mode::Write {
+        if back.outcome != Outcome::Unchanged && has_sessions(&places.claude_dir) {
+            clock::sleep_ms(SETTINGS_ARRIVE_MS);
+        }
         remove_copies(&places)?;
         if places.root.exists() {
             settings_file::note(&state, "prefix", None)?;
@@ -85,6 +93,15 @@ fn refuse_while_enabled(places: &Places) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Whether the client lists a process, running or left over.
+fn has_sessions(claude_dir: &Path) -> bool {
+    let entries = fs_err::read_dir(claude_dir.join("sessions"));
+    entries.is_ok_and(|entries| {
+        let mut paths = entries.flatten().map(|entry| entry.path());
+        paths.any(|path| path.extension().is_some_and(|end| end == "json"))
+    })
 }
 
 /// Removes what install laid, by name, and folders only when they are empty.

@@ -257,7 +257,7 @@ pub(crate) fn start(call: &Call, left: Left) {
         .filter(|_| left.is_waked)
         .unwrap_or_else(|| "0".to_owned());
     let (account, window) = left.charged.unwrap_or_default();
-    let started = std::env::current_exe().and_then(|own| {
+    let started = own_program().and_then(|own| {
         let mut command = spawn::command(own);
         command.arg("--root").arg(call.state.path()).args([
             VERB,
@@ -273,4 +273,13 @@ pub(crate) fn start(call: &Call, left: Left) {
     if let Err(why) = started {
         call.log(&format!("nobody looks afterwards: {why}"));
     }
+}
+
+/// This program. An upgrade under a parked session takes the file's name away, and
+/// the path that the system then tells leads nowhere; its own link still works.
+fn own_program() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe()
 }
