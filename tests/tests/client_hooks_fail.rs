@@ -1,7 +1,11 @@
 //! Hooks that are missing, crash, hang or talk nonsense never cost a turn. This
 //! is the client's half of "fail open"; the other half is each hook's own.
 
-#![allow(clippy::indexing_slicing, reason = "a missing element is the test's failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a broken expectation is the test's failure"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -137,6 +141,7 @@ fn a_crashing_wake_hook_leaves_the_failed_session_as_it_was() {
 }
 
 /// What happens to the suite under a running session.
+#[derive(Clone, Copy)]
 enum Loss {
     /// Its programs are gone.
     Programs,
@@ -163,12 +168,12 @@ fn the_suite_breaks(loss: Loss) {
         Loss::Programs => {
             let settings = home.settings();
             let program = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str();
-            let folder = std::path::Path::new(program.expect("a hook")).parent();
-            fs_err::remove_dir_all(folder.expect("a folder")).expect("it was installed");
+            let folder = std::path::Path::new(program.unwrap()).parent();
+            fs_err::remove_dir_all(folder.unwrap()).unwrap();
         }
         Loss::State => {
-            fs_err::rename(suite.root(), home.path().join("state-moved-away")).expect("it was there");
-            fs_err::write(suite.root(), "not a folder").expect("its place is free");
+            fs_err::rename(suite.root(), home.path().join("state-moved-away")).unwrap();
+            fs_err::write(suite.root(), "not a folder").unwrap();
         }
         Loss::Space => limit_file_size(&home),
     }
@@ -190,7 +195,7 @@ fn the_suite_breaks(loss: Loss) {
 
     terminal.prompt("the fourth");
     terminal.wait_for("back again", PATIENCE);
-    let last = api.wait_main(5, PATIENCE).pop().expect("five");
+    let last = api.wait_main(5, PATIENCE).pop().unwrap();
     for prompt in ["the first", "the second", "the third", "the fourth"] {
         assert!(last.conversation.has_text(prompt), "{prompt}: {last:?}");
     }
@@ -201,7 +206,7 @@ fn the_suite_breaks(loss: Loss) {
 /// Wraps every hook of the settings; the client reads them live.
 fn limit_file_size(home: &Home) {
     let mut settings = home.settings();
-    let events = settings["hooks"].as_object_mut().expect("hooks");
+    let events = settings["hooks"].as_object_mut().unwrap();
     let groups = events.values_mut().filter_map(Value::as_array_mut).flatten();
     let hooks = groups.filter_map(|group| group["hooks"].as_array_mut()).flatten();
     for hook in hooks {
