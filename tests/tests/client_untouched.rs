@@ -42,10 +42,16 @@ fn assert_untouched(api: &MockApi, home: &Home, suite: &Suite, terminal: &Tmux, 
 }
 
 /// The lines of a screen that do not change by themselves: counters do, and the
-/// picture at the top, which is drawn with block elements; bullets blink.
+/// picture at the top, which is drawn with block elements; bullets blink, and the
+/// client's hints come and go at the right edge.
 fn still_lines(screen: &str) -> Vec<String> {
-    let is_still = |line: &&str| !line.contains(|c: char| c.is_ascii_digit() || ('▀'..='▟').contains(&c));
-    let lines = screen.lines().filter(is_still);
+    let is_picture = |c: char| ('▀'..='▟').contains(&c);
+    let is_hint = |line: &str| line.starts_with(&" ".repeat(60));
+    let lines = screen.lines().filter(|line| {
+        !line.trim().is_empty()
+            && !line.contains(|c: char| c.is_ascii_digit() || is_picture(c))
+            && !is_hint(line)
+    });
     lines.map(|line| line.replace('●', " ")).collect()
 }
 
