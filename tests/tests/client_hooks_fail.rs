@@ -1,7 +1,11 @@
 //! Hooks that are missing, crash, hang or talk nonsense never cost a turn. This
 //! is the client's half of "fail open"; the other half is each hook's own.
 
-#![allow(clippy::indexing_slicing, reason = "a missing element is the test's failure")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a broken expectation is the test's failure"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +14,7 @@ use tests::client::{Client, Home, NO_QUESTIONS, PATIENCE, Pane, Recorder, Tmux};
 use tests::files::write_executable;
 use tests::login::Login;
 use tests::mock_api::{Failure, MockApi, Step};
+use tests::suite::Suite;
 
 /// The events that the suite listens to.
 const EVENTS: [&str; 6] = [
@@ -133,4 +138,101 @@ fn a_crashing_wake_hook_leaves_the_failed_session_as_it_was() {
     assert!(!newest.conversation.has_text("do not deliver this"));
     recorder.wait("Stop", 1, PATIENCE);
     assert_eq!(recorder.of("UserPromptSubmit").len(), 2);
+}
+
+/// What happens to the suite under a running session.
+#[derive(Clone, Copy)]
+enum Loss {
+    /// Its programs are gone.
+    Programs,
+    /// A file stands where its state was.
+    State,
+    /// Nothing more can be written: each hook runs with a file size limit of 0.
+    Space,
+}
+
+/// The suite breaks under a running session: good turns go on as if it were not
+/// there, a failed turn stays where it is, and the next prompt works.
+fn the_suite_breaks(loss: Loss) {
+    let Some(client) = Client::find() else { return };
+    let api = MockApi::start();
+    let home = Home::new(&client, &api, &Login::new("A"));
+    let suite = Suite::install_hooks(&home);
+    let terminal = Tmux::start(&home, Pane::Shell, &[NO_QUESTIONS]);
+    let before = home.wait_session("idle", PATIENCE);
+    terminal.prompt("the first");
+    terminal.wait_for("mock answer", PATIENCE);
+    suite.wait_event(&before.session_id, "stop", 1, PATIENCE);
+
+    match loss {
+        Loss::Programs => {
+            let settings = home.settings();
+            let program = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str();
+            let folder = std::path::Path::new(program.unwrap()).parent();
+            fs_err::remove_dir_all(folder.unwrap()).unwrap();
+        }
+        Loss::State => {
+            fs_err::rename(suite.root(), home.path().join("state-moved-away")).unwrap();
+            fs_err::write(suite.root(), "not a folder").unwrap();
+        }
+        Loss::Space => limit_file_size(&home),
+    }
+
+    let steps = [
+        Step::bash("echo from-the-tool"),
+        Step::text("an answer without the suite"),
+        Step::fail(Failure::overloaded()),
+    ];
+    api.account("A", steps, Step::text("back again"));
+    terminal.prompt("the second");
+    terminal.wait_for("an answer without the suite", PATIENCE);
+    home.wait_session("idle", PATIENCE);
+    terminal.prompt("the third");
+    api.wait_main(4, PATIENCE);
+    home.wait_session("idle", PATIENCE);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(api.main_requests().len(), 4, "{}", api.describe());
+
+    terminal.prompt("the fourth");
+    terminal.wait_for("back again", PATIENCE);
+    let last = api.wait_main(5, PATIENCE).pop().unwrap();
+    for prompt in ["the first", "the second", "the third", "the fourth"] {
+        assert!(last.conversation.has_text(prompt), "{prompt}: {last:?}");
+    }
+    assert!(last.conversation.has_tool_result("from-the-tool"));
+    assert_eq!(home.wait_session("idle", PATIENCE).pid, before.pid);
+}
+
+/// Wraps every hook of the settings; the client reads them live.
+fn limit_file_size(home: &Home) {
+    let mut settings = home.settings();
+    let events = settings["hooks"].as_object_mut().unwrap();
+    let groups = events.values_mut().filter_map(Value::as_array_mut).flatten();
+    let hooks = groups.filter_map(|group| group["hooks"].as_array_mut()).flatten();
+    for hook in hooks {
+        let mut arguments = vec![
+            json!("-c"),
+            json!("ulimit -f 0; exec \"$0\" \"$@\""),
+            hook["command"].clone(),
+        ];
+        arguments.extend(hook["args"].as_array().cloned().unwrap_or_default());
+        hook["command"] = json!("/bin/sh");
+        hook["args"] = json!(arguments);
+    }
+    home.write_settings(&settings);
+}
+
+#[test]
+fn the_suites_programs_vanish_under_a_session() {
+    the_suite_breaks(Loss::Programs);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_state_costs_no_turn() {
+    the_suite_breaks(Loss::State);
+}
+
+#[test]
+fn a_disk_that_takes_nothing_more_costs_no_turn() {
+    the_suite_breaks(Loss::Space);
 }
