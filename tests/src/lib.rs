@@ -22,3 +22,4 @@ pub mod login;
 pub mod mock_api;
 pub mod oauth_endpoint;
 pub mod suite;
+pub mod walled_stage;

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use shared::cli;
 use shared::edge::settings_file::{self, Mode};
 use shared::edge::state::State;
-use shared::edge::{env, pool_file, shard, store};
+use shared::edge::{env, lock, pool_file, shard, store};
 use shared::pure::pool::Login;
 
 use crate::{RootOption, person};
@@ -55,9 +55,12 @@ pub(crate) fn run(root: &RootOption, args: &Args) -> anyhow::Result<ExitCode> {
             pool.order.push(name.to_owned());
         }
     })?;
+    let held = lock::take(&state, shard::POOL_LOCK, 5_000).context("pool.lock can't be taken")?;
+    anyhow::ensure!(held.is_some(), "pool.lock is held by another process; try again");
     if shard::account(&state, DEFAULT_SHARD)?.is_none() {
         shard::point(&state, DEFAULT_SHARD, name).context("the shard default can't be made")?;
     }
+    drop(held);
     cli::line(&format!(
         "account {name}: the login in {} (nothing was moved)",
         folder.display()

@@ -46,13 +46,13 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     }
     plugin::lay(&places, &source)?;
     settings_file::note(&state, "prefix", Some(places.prefix.to_string_lossy().into()))?;
-    if !state.exists("config.json") {
-        state.create(
-            "config.json",
-            registration::CONFIG.as_bytes(),
-            Durability::Process,
-        )?;
-    }
+    // Somebody will find the folder at three in the morning. (No config.json: a
+    // file of today's defaults would hide tomorrow's.)
+    state.replace(
+        "README",
+        registration::STATE_README.as_bytes(),
+        Durability::Process,
+    )?;
     let outcome = register(&state, &places, args.plugin, Mode::Write)?;
     out::line(&format!(
         "{} of {} programs were new; they are in {}.",

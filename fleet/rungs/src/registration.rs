@@ -9,8 +9,8 @@ const HOOKS: &str = include_str!("../../../settings/hooks.json");
 const PLUGIN: &str = include_str!("../../../settings/plugin/.claude-plugin/plugin.json");
 const MARKETPLACE: &str = include_str!("../../../settings/marketplace/.claude-plugin/marketplace.json");
 
-/// The default configuration, installed where there is none.
-pub(crate) const CONFIG: &str = include_str!("../../../settings/config.json");
+/// What the state folder says of itself.
+pub(crate) const STATE_README: &str = include_str!("../../../settings/state-readme.txt");
 
 /// The registration for programs in `bin` with the state root `root`.
 pub(crate) fn hooks(bin: &str, root: &Path) -> String {

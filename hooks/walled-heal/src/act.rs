@@ -136,6 +136,13 @@ pub(crate) fn carry_out(call: &Call, config: &Config, world: &World, plan: &Plan
         }
         Plan::Throttle { .. } if !world.kind.can_be_waked() => {
             let why = "a one-shot run can't be waked; its caller has the retry";
+            raise(
+                call,
+                config,
+                "one-shot",
+                why,
+                "Run the same command again in a while.",
+            );
             episode.finish("signalled", why, clock::now_ms())?;
             call.log(why);
             Ok(Answer::Nothing)

@@ -1,9 +1,11 @@
 //! walled-heal: moves a session that hit its account's usage limit.
 //!
-//! Runs on StopFailure as an `asyncRewake` hook, beside the person's turn. On a
-//! weekly limit the client opens a dialog 0.3 s later and a wake is then too
-//! late (measured, 2.1.332), so the order is: decide from the payload, flip the
-//! shard, wake; the exact reset is read from the transcript afterwards.
+//! Runs on StopFailure as an `asyncRewake` hook, beside the person's turn. The
+//! order is: decide from the payload, flip the shard, wake; the exact reset is read
+//! from the transcript afterwards. A quick wake matters because everything the
+//! client does by itself at a limit comes a moment later. Where the window opens
+//! more than a day later its dialog still comes first (measured, 2.1.332): see
+//! `afterwards`.
 
 mod act;
 mod afterwards;

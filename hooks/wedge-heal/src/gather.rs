@@ -4,7 +4,7 @@ use std::path::Path;
 
 use shared::edge::transcript_file::{self, WINDOW_BYTES, WINDOW_BYTES_MAX};
 use shared::edge::wedge_file::{self, LastHeal};
-use shared::edge::{client_session, clock, config, env, lease_file, proc, recheck};
+use shared::edge::{client_session, clock, config, env, lease_file, proc, recheck, zone};
 use shared::hook::Call;
 use shared::pure::client_argv::{self, ClientArgv};
 use shared::pure::diagnosis::{self, Diagnosis, Evidence, Heal};
@@ -99,7 +99,7 @@ fn kind(call: &Call, pid: Option<i32>, argv: &[std::ffi::OsString]) -> Kind {
 /// payload. A one-shot run is over 0.1 s after the hook's start (measured,
 /// 2.1.332): there the payload alone has to do.
 fn diagnose(call: &Call, kind: Kind) -> Diagnosis {
-    let zone = env::text(env::TZ);
+    let zone = zone::name();
     let path = call.payload.transcript_path.as_deref();
     let Some(path) = path.filter(|_| kind != Kind::OneShot) else {
         return diagnosis::diagnose_payload(call.payload, call.started, zone.as_deref());

@@ -36,8 +36,9 @@ pub struct Record {
     pub fingerprint: Option<String>,
     /// What is being done: `move`, `wake`, `restart`, `park`, `wait`, `none`.
     pub intent: Option<String>,
-    /// What became of it, in a word: `woken`, `moved`, `restarted`, `stale`,
-    /// `refused`, `signalled`, `failed`. None while under way.
+    /// What became of it, in a word: `woken`, `moved`, `parked`, `restarted`,
+    /// `stale`, `refused`, `signalled`, `failed`, `vetoed`, `exhausted`,
+    /// `rolled-back`. None while under way.
     pub outcome: Option<String>,
     /// When the outcome was written (ms since 1970).
     pub done_at: Option<i64>,

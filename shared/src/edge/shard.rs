@@ -35,9 +35,9 @@ pub struct Flip {
     pub from: String,
     /// Account gone to.
     pub to: String,
-    /// Why: `wall`, `dead-login`, `person`.
+    /// Why: `wall` or `dead-login`.
     pub cause: String,
-    /// The session whose hook flipped; none where a person did.
+    /// The session whose hook flipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
 }

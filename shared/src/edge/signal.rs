@@ -27,7 +27,7 @@ pub struct Signal {
     /// When (ms since 1970).
     pub at: i64,
     /// A word a program can branch on: `exhausted`, `parked`, `needs-login`,
-    /// `needs-person`, `dialog-open`.
+    /// `needs-person`, `dialog-open`, `one-shot`.
     pub state: String,
     /// What happened, in one sentence.
     pub why: String,

@@ -23,7 +23,7 @@ const MOVES_MAX: usize = 50;
 pub struct WallFile {
     /// [`FORMAT`].
     pub format: u32,
-    /// `moved`, `parked`, `waked`.
+    /// `moved` or `parked`.
     pub state: String,
     /// When that was written (ms since 1970).
     pub at: i64,
