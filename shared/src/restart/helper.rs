@@ -388,11 +388,15 @@ impl Helper<'_> {
     }
 
     fn end_old(&mut self) -> Result<(), Halt> {
-        if self.intent.step == Step::Intended {
-            // The last look before what can't be taken back.
-            self.prove_session()?;
-            self.begin(Step::Ending)?;
+        // A helper that died in this step may have asked already, or not. What
+        // was asked ends; what was not may be at work again by now.
+        if self.intent.step == Step::Ending && wait_gone(self.intent.old, OLD_GONE_MS) {
+            return Ok(());
         }
+        // The last look before what can't be taken back.
+        self.prove_session()?;
+        self.prove_pane()?;
+        self.begin(Step::Ending)?;
         if self.is_old_alive()
             && let Some(pid) = Pid::from_raw(self.intent.old.pid)
         {
@@ -561,7 +565,7 @@ fn wait_until(limit_ms: u64, mut is_so: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Writes the outcome to the intent and to the episode.
+/// Writes the outcome to the episode and to the intent.
 fn finish(
     state: &State,
     sid: &SessionId,
@@ -569,13 +573,14 @@ fn finish(
     outcome: &str,
     why: &str,
 ) -> anyhow::Result<()> {
-    intent.outcome = Some(outcome.to_owned());
-    intent.write(state)?;
     let episode = intent
         .prompt()
         .and_then(|prompt| Episode::reopen(state, sid, &prompt));
     if let Some(mut episode) = episode {
         episode.finish(outcome, why, clock::now_ms())?;
     }
+    // Last of all: what dies before this is finished again.
+    intent.outcome = Some(outcome.to_owned());
+    intent.write(state)?;
     Ok(())
 }

@@ -190,7 +190,7 @@ fn a_session_typed_into_a_shell_comes_back_as_itself() {
     assert!(stage.signal().is_null());
     let spent = stage.json(&format!("session/{SID}/wedge.json"));
     assert_eq!(spent["restarts"].as_array().map(Vec::len), Some(1));
-    assert!(helpers(&stage).is_empty(), "the helper ended");
+    assert!(wait_until(|| helpers(&stage).is_empty()), "the helper ended");
 
     // The same failure again: no second restart, a signal.
     let mut payload = stage.payload("invalid_request", TOO_LONG);
@@ -298,8 +298,8 @@ fn a_helper_that_dies_leaves_an_intent_that_is_finished_and_never_two_processes(
         stage.log()
     );
     kill_helpers(&stage);
-    assert!(wait_until(|| registered(&stage).is_empty()));
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // Longer than the process takes to end, if it was asked to.
+    std::thread::sleep(std::time::Duration::from_secs(4));
     assert_eq!(terminal.starts().len(), 1, "nobody started a second one");
     assert!(stage.intent()["outcome"].is_null());
 
@@ -382,6 +382,29 @@ fn a_session_at_work_is_not_restarted() {
         stage.signal().is_null(),
         "somebody is at work there: nobody has to be told"
     );
+}
+
+/// The helper died after it had recorded that it ends the process and before it
+/// asked; then a turn began. Nothing is ended on the strength of an old record.
+#[test]
+fn an_old_intent_ends_no_session_that_is_at_work_again() {
+    let stage = Stage::new();
+    let (terminal, old) = Terminal::start(&stage, Pane::Client, "A=1", "");
+    std::fs::create_dir(stage.claude().join(".oauth_refresh.lock")).unwrap();
+    fail(&stage, old);
+    assert!(wait_until(|| helpers(&stage).len() == 1));
+    kill_helpers(&stage);
+    let mut intent = stage.intent();
+    intent["step"] = json!("ending");
+    stage.state(&format!("session/{SID}/restart.json"), &intent.to_string());
+    let path = stage.claude().join(format!("sessions/{old}.json"));
+    let busy = json!({"sessionId":SID,"status":"busy","statusUpdatedAt":crate::stage::now_ms()});
+    std::fs::write(path, busy.to_string()).unwrap();
+    finish(&stage).wait().unwrap();
+    assert_eq!(outcome(&stage), "stale", "{}\n{}", stage.log(), terminal.screen());
+    assert_eq!(registered(&stage), [old]);
+    let remain = terminal.tmux(&["show-options", "-p", "-t", "main", "remain-on-exit"]);
+    assert_eq!(remain, "", "the pane's own option is given back");
 }
 
 #[test]
