@@ -17,6 +17,7 @@ use crate::edge::state::State;
 use crate::edge::{clock, deadline, debug_log};
 use crate::pure::hook_payload::Payload;
 use crate::pure::session_id::{PromptId, SessionId};
+use crate::pure::time_text;
 
 /// Bound on the working phase of any hook, in seconds (rule L4).
 pub const WORKING_PHASE_S: u32 = 9;
@@ -124,6 +125,13 @@ pub fn run(name: &'static str, work: fn(&Call) -> anyhow::Result<Answer>) -> i32
     if state.exists("off") && !arguments.explain {
         return 0;
     }
+    deadline::note(
+        &root.join("debug.log"),
+        format!(
+            "{} {name} gave up: it was not done within {WORKING_PHASE_S} s of its start or of a wait\n",
+            time_text::rfc3339_ms(started)
+        ),
+    );
     log_panics(name, root);
     let bytes = match read_payload() {
         Ok(bytes) => bytes,

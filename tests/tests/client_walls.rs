@@ -135,6 +135,8 @@ fn a_dialog_that_came_first_is_left_to_the_person() {
     terminal.wait_for(DONE, PATIENCE);
     assert_went_on(&api.wait_main(3, PATIENCE));
     assert_eq!(home.wait_session("idle", PATIENCE).pid, before.pid);
+    let is_over = || suite.signal(&sid, "walled-heal").is_none();
+    assert!(wait_until(PATIENCE, is_over), "what the signal said is over");
 }
 
 /// Nobody closes the dialog: after its grace the session is restarted as itself on

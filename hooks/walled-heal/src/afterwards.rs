@@ -105,12 +105,20 @@ impl Order {
         if grace_s == 0 {
             return false;
         }
+        let mut absent = 0;
         loop {
             clock::sleep_ms(1_000);
-            if self.is_taken_up(state) || !self.is_dialog_open() {
+            if self.is_taken_up(state) {
+                // A person closed the dialog: what the signal said is over.
+                signal::clear(state, &self.sid, HOOK).ok();
                 return false;
             }
-            if clock::now_ms() >= until {
+            // Between the dialog's end and the wake's turn lies a moment.
+            absent = if self.is_dialog_open() { 0 } else { absent + 1 };
+            if absent > 5 {
+                return false;
+            }
+            if absent == 0 && clock::now_ms() >= until {
                 return true;
             }
         }

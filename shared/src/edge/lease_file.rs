@@ -45,7 +45,7 @@ pub fn append(state: &State, sid: &SessionId, line: &Line) -> anyhow::Result<boo
     loop {
         let (file, size) = state.open_sized(&name, Access::Append)?;
         if size < GUARDED_BYTES as u64 || is_in_place(&file)? {
-            state::write_all_at_once(file.as_fd(), &bytes)?;
+            state::append_lines(file.as_fd(), &bytes)?;
             return Ok(size > BYTES_MAX as u64);
         }
     }

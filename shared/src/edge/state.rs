@@ -263,7 +263,7 @@ impl State {
     /// As the system says; a short write is an error.
     pub fn append(&self, name: &str, lines: &[u8]) -> io::Result<()> {
         let file = self.open(name, Access::Append)?;
-        write_all_at_once(file.as_fd(), lines)
+        append_lines(file.as_fd(), lines)
     }
 
     /// Makes a file that must not exist yet, with its content.
@@ -437,11 +437,27 @@ fn remove_tree(folder: BorrowedFd<'_>, name: &str, depth: usize) -> rustix::io::
     fs::unlinkat(folder, name, AtFlags::REMOVEDIR)
 }
 
-/// Appends or writes with one call: the whole of it, or an error.
+/// Appends whole lines with one call, so that parallel writers never mix.
 ///
 /// # Errors
 /// As the system says; a short write is an error.
-pub fn write_all_at_once(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+pub fn append_lines(file: BorrowedFd<'_>, lines: &[u8]) -> io::Result<()> {
+    let written = write_all_at_once(file, lines);
+    if written
+        .as_ref()
+        .is_err_and(|why| why.kind() == ErrorKind::WriteZero)
+    {
+        // The next line must not be lost with this torn one.
+        rustix::io::write(file, b"\n").ok();
+    }
+    written
+}
+
+/// Writes all of it with one call.
+///
+/// # Errors
+/// As the system says; a short write is an error.
+fn write_all_at_once(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     loop {
         match rustix::io::write(file, bytes) {
             Ok(written) if written == bytes.len() => return Ok(()),

@@ -16,7 +16,7 @@ use crate::edge::proc::{self, Liveness, ProcessId};
 use crate::edge::recheck::{self, Subject, Surface};
 use crate::edge::state::State;
 use crate::edge::wedge_file::{self, Act as Counted, LastHeal};
-use crate::edge::{client_lock, client_session, clock, deadline, debug_log, lease_file};
+use crate::edge::{client_lock, client_session, clock, deadline, debug_log, lease_file, signal};
 use crate::hook::Call;
 use crate::pure::client_argv;
 use crate::pure::composer;
@@ -172,7 +172,13 @@ impl Helper<'_> {
             }
         };
         let (outcome, why, word) = match result {
-            Ok(why) => ("restarted", why, None),
+            Ok(why) => {
+                if self.intent.cause == Cause::LimitDialog {
+                    // What it said of the dialog is over.
+                    signal::clear(self.state, &self.sid, &self.intent.rung).ok();
+                }
+                ("restarted", why, None)
+            }
             Err(Halt::NotOurs(why)) => {
                 self.log(&format!("no restart: {why}"));
                 return Ok(());
