@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::executables::executable;
@@ -87,10 +87,24 @@ impl WalledStage {
 
     /// Runs `walled-heal`, behind the words of a tool that watches it.
     pub fn run(&self, before: &[&str]) -> Output {
+        self.run_with(before, &[])
+    }
+
+    /// What `walled-heal` would do, by the code that does it.
+    pub fn explain(&self) -> Value {
+        let output = self.run_with(&[], &["--explain"]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {output:?}"))
+    }
+
+    fn run_with(&self, before: &[&str], after: &[&str]) -> Output {
         let hook = executable("walled-heal");
         let words: Vec<&Path> = before.iter().map(Path::new).chain([hook.as_path()]).collect();
         let mut command = Command::new(words[0]);
-        command.args(&words[1..]).arg("--root").arg(self.root());
+        command
+            .args(&words[1..])
+            .arg("--root")
+            .arg(self.root())
+            .args(after);
         command
             .env_clear()
             .env("HOME", self.folder.path())
@@ -112,6 +126,11 @@ impl WalledStage {
             .write_all(self.payload().as_bytes())
             .unwrap();
         child.wait_with_output().unwrap()
+    }
+
+    /// The client's folder.
+    pub fn config(&self) -> PathBuf {
+        self.folder.path().join(".claude")
     }
 
     /// The account that the session is on now.

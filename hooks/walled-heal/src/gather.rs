@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use serde::Deserialize;
 use shared::edge::transcript_file::{self, WINDOW_BYTES};
-use shared::edge::{clock, config::Config, env, lease_file, proc, shard, wall_file, zone};
+use shared::edge::{client_session, clock, config::Config, env, lease_file, proc, shard, wall_file, zone};
 use shared::hook::Call;
 use shared::pure::diagnosis::{self, Diagnosis, Evidence, Verdict};
 use shared::pure::hook_payload::Payload;
@@ -16,6 +17,9 @@ use crate::decide::World;
 /// 2.1.332: up to 210).
 const FLUSH_MS: i64 = 500;
 
+/// Largest settings file that is looked at, in bytes.
+const SETTINGS_BYTES_MAX: usize = 1 << 20;
+
 pub(crate) fn world(call: &Call, config: &Config) -> anyhow::Result<World> {
     let lease = lease_file::read(call.state, &call.sid)?.unwrap_or_default();
     let pid = env::text(env::CLAUDE_PID).and_then(|text| text.parse().ok());
@@ -26,7 +30,7 @@ pub(crate) fn world(call: &Call, config: &Config) -> anyhow::Result<World> {
         diagnosis: diagnose(call, &lease),
         kind: kind(pid, &lease),
         account: shard.as_deref().and_then(|shard| account(call, shard)),
-        outranked_by: outranked_by(pid),
+        outranked_by: outranked_by(call, pid),
         flipped_at: shard
             .as_deref()
             .and_then(|name| shard::last_flip(call.state, name))
@@ -70,7 +74,7 @@ fn kind(pid: Option<i32>, lease: &Lease) -> Kind {
 }
 
 /// What outranks the stores, so that another account would change nothing.
-fn outranked_by(pid: Option<i32>) -> Option<String> {
+fn outranked_by(call: &Call, pid: Option<i32>) -> Option<String> {
     let named = [env::ANTHROPIC_API_KEY, env::ANTHROPIC_AUTH_TOKEN]
         .into_iter()
         .find(|name| env::is_set(name));
@@ -83,7 +87,26 @@ fn outranked_by(pid: Option<i32>) -> Option<String> {
             .any(|word| word.as_encoded_bytes().starts_with(prefix.as_bytes()));
         is_set.then_some(env::CLAUDE_CODE_OAUTH_TOKEN)
     };
-    named.or_else(stripped).map(str::to_owned)
+    let helper = || has_key_helper(call).then_some("apiKeyHelper");
+    named.or_else(stripped).or_else(helper).map(str::to_owned)
+}
+
+/// Whether the user's settings name a program that gives API keys. Settings that
+/// can't be read name none: the client itself ignores such a file.
+fn has_key_helper(call: &Call) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Settings {
+        api_key_helper: Option<serde::de::IgnoredAny>,
+    }
+    let config = client_session::config_dir(call.payload.transcript_path.as_deref());
+    let path = config.map(|config| config.join("settings.json"));
+    let read = path.and_then(|path| transcript_file::read_tail(&path, SETTINGS_BYTES_MAX).ok());
+    let settings = read.and_then(|(bytes, _)| {
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        serde_json::from_slice::<Settings>(text).ok()
+    });
+    settings.is_some_and(|settings| settings.api_key_helper.is_some())
 }
 
 fn turn_began_at(call: &Call, lease: &Lease) -> Option<i64> {
