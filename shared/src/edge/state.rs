@@ -10,7 +10,9 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, ResolveFlags};
+#[cfg(target_os = "linux")]
+use rustix::fs::ResolveFlags;
+use rustix::fs::{self, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::env;
@@ -385,7 +387,9 @@ impl State {
         let stat = self.beneath(name, |folder, last| {
             fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW)
         })?;
-        let written = stat.st_mtime * 1000 + stat.st_mtime_nsec.cast_signed() / 1_000_000;
+        // The field's sign differs between systems.
+        let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
+        let written = stat.st_mtime * 1000 + nanoseconds / 1_000_000;
         Ok((u64::try_from(stat.st_size).unwrap_or(0), written))
     }
 

@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use crate::edge::state::State;
 use crate::edge::{clock, debug_log, spawn};
 use crate::pure::session_id::SessionId;
-use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::helper;
@@ -49,7 +49,7 @@ impl<'a> Pipe<'a> {
     pub(super) fn make(state: &'a State, sid: &SessionId) -> std::io::Result<Self> {
         let name = pipe_name(sid);
         state.remove(&name)?;
-        fs::mknodat(state.dir(), &name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        make_fifo(state, &name)?;
         Ok(Self { state, name })
     }
 
@@ -81,6 +81,18 @@ impl<'a> Pipe<'a> {
         }
         Ok(())
     }
+}
+
+#[cfg(target_os = "linux")]
+fn make_fifo(state: &State, name: &str) -> std::io::Result<()> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    Ok(fs::mknodat(state.dir(), name, fs::FileType::Fifo, mode, 0)?)
+}
+
+/// Without `/proc` no process is restarted, so nobody comes here.
+#[cfg(not(target_os = "linux"))]
+fn make_fifo(_state: &State, _name: &str) -> std::io::Result<()> {
+    Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
 }
 
 fn patiently<T>(mut look: impl FnMut() -> Option<T>) -> std::io::Result<T> {
