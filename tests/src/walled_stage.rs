@@ -5,7 +5,7 @@
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -99,12 +99,15 @@ impl WalledStage {
     fn run_with(&self, before: &[&str], after: &[&str]) -> Output {
         let hook = executable("walled-heal");
         let words: Vec<&Path> = before.iter().map(Path::new).chain([hook.as_path()]).collect();
+        let mut command = self.command(&words);
+        command.args(after);
+        self.start(command).wait_with_output().unwrap()
+    }
+
+    /// These words and `--root`, in the environment of the session's hooks.
+    pub fn command(&self, words: &[&Path]) -> Command {
         let mut command = Command::new(words[0]);
-        command
-            .args(&words[1..])
-            .arg("--root")
-            .arg(self.root())
-            .args(after);
+        command.args(&words[1..]).arg("--root").arg(self.root());
         command
             .env_clear()
             .env("HOME", self.folder.path())
@@ -114,6 +117,11 @@ impl WalledStage {
                 "CLAUDE_SECURESTORAGE_CONFIG_DIR",
                 self.root().join("shards/default"),
             );
+        command
+    }
+
+    /// Starts it with the failed turn's payload.
+    pub fn start(&self, mut command: Command) -> Child {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -125,7 +133,26 @@ impl WalledStage {
             .unwrap()
             .write_all(self.payload().as_bytes())
             .unwrap();
-        child.wait_with_output().unwrap()
+        child
+    }
+
+    /// The failed line reaches the transcript, as it does 0.2 s after the hook.
+    pub fn write_failed_line(&self) {
+        let line = json!({ "type": "assistant", "sessionId": SID, "error": "rate_limit",
+            "isApiErrorMessage": true, "apiError": "usage_limit_reached",
+            "message": { "role": "assistant", "model": "<synthetic>", "stop_reason": "stop_sequence",
+                "content": [{ "type": "text", "text": "You've hit your weekly limit" }] } });
+        let mut file = fs_err::OpenOptions::new()
+            .append(true)
+            .open(&self.transcript)
+            .unwrap();
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// The session's debug log.
+    pub fn log(&self) -> String {
+        let path = self.root().join(format!("session/{SID}/debug.log"));
+        fs_err::read_to_string(path).unwrap_or_default()
     }
 
     /// The client's folder.

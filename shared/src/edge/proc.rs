@@ -69,6 +69,18 @@ pub fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
+/// Whether nothing lies any more where our own program was started from: an
+/// uninstall took it away while we slept. (An upgrade puts another in its place.)
+pub fn is_own_program_gone() -> bool {
+    let Ok(own) = std::env::current_exe() else {
+        return false;
+    };
+    // Linux names a replaced or removed program so.
+    let name = own.as_os_str().as_encoded_bytes();
+    let place = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    !PathBuf::from(OsString::from_vec(place.to_vec())).exists()
+}
+
 /// The parent's pid.
 pub fn parent_of(pid: i32) -> Option<i32> {
     stat(pid).ok().map(|(_, parent, _)| parent)

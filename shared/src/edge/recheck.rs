@@ -13,7 +13,7 @@ use crate::pure::prompt_author;
 use crate::pure::session_id::SessionId;
 
 use super::state::State;
-use super::{client_session, clock, env, lease_file};
+use super::{client_session, clock, env, lease_file, proc};
 
 /// What the client shows the person at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,9 @@ pub fn look(subject: &Subject) -> Result<Surface, String> {
     }
     if is_stopped(subject.state, subject.sid, Some(subject.config)) {
         return Err("PAUSED or held by a person".into());
+    }
+    if proc::is_own_program_gone() {
+        return Err("the suite was uninstalled".into());
     }
     let session = client_session::read(subject.config, subject.pid).map_err(|why| why.to_string())?;
     let session = session.ok_or("the client no longer lists this process")?;
