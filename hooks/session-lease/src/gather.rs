@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 use shared::edge::state::Durability;
-use shared::edge::{client_session, env, proc};
+use shared::edge::{client_session, env, proc, shard};
 use shared::hook::Call;
 use shared::pure::lease::{Host, Kind};
 
@@ -56,9 +56,7 @@ fn client_pid() -> Option<i32> {
 
 /// The shard, where the session's login is one of ours.
 fn shard(call: &Call) -> Option<String> {
-    let store = env::path(env::CLAUDE_SECURESTORAGE_CONFIG_DIR)?;
-    let ours = store.parent()? == call.state.path().join("shards");
-    ours.then(|| store.file_name()?.to_str().map(str::to_owned))?
+    shard::name_of(call.state, &env::path(env::CLAUDE_SECURESTORAGE_CONFIG_DIR)?)
 }
 
 fn account(call: &Call, shard: &str) -> Option<String> {

@@ -46,9 +46,7 @@ pub(crate) fn world(call: &Call, config: &Config) -> anyhow::Result<World> {
 
 /// The shard that the session's login comes from, where it is one of ours.
 pub(crate) fn own_shard(call: &Call) -> Option<String> {
-    let store = env::path(env::CLAUDE_SECURESTORAGE_CONFIG_DIR)?;
-    let ours = store.parent()? == call.state.path().join("shards");
-    ours.then(|| store.file_name()?.to_str().map(str::to_owned))?
+    shard::name_of(call.state, &env::path(env::CLAUDE_SECURESTORAGE_CONFIG_DIR)?)
 }
 
 pub(crate) fn account(call: &Call, shard: &str) -> Option<String> {

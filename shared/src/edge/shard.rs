@@ -5,7 +5,7 @@
 //! token copied (measured, 2.1.332).
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{self, AtFlags};
@@ -53,6 +53,21 @@ pub enum Outcome {
     Lost,
     /// The client kept a lock the whole time (a refresh that hangs).
     Busy,
+}
+
+/// The shard that a login's folder is, where it is one of ours: in the spelling the
+/// client was given, or in another of the same place.
+pub fn name_of(state: &State, store: &Path) -> Option<String> {
+    let parent = store.parent()?;
+    let shards = state.path().join("shards");
+    let is_same = || {
+        let resolved = fs_err::canonicalize(parent).ok();
+        parent.file_name() == shards.file_name()
+            && resolved.is_some()
+            && resolved == fs_err::canonicalize(&shards).ok()
+    };
+    let is_ours = parent == shards || is_same();
+    is_ours.then(|| store.file_name()?.to_str().map(str::to_owned))?
 }
 
 /// The account that a shard points to; `None` where there is no such shard.
@@ -181,4 +196,37 @@ pub fn last_flip(state: &State, shard: &str) -> Option<Flip> {
     lines
         .filter_map(|line| serde_json::from_slice::<Flip>(line).ok())
         .find(|flip| flip.shard == shard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_known_in_every_spelling() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = State::open_root(&dir.path().join("root")).unwrap();
+        state.make_dirs("shards").unwrap();
+        state.make_dirs("accounts").unwrap();
+        point(&state, "default", "a").unwrap();
+        let other = dir.path().join("other");
+        fs_err::os::unix::fs::symlink(state.path(), &other).unwrap();
+        for (store, expected) in [
+            (state.path().join("shards/default"), Some("default")),
+            (other.join("shards/default"), Some("default")),
+            (state.path().join("shards/../shards/own"), Some("own")),
+            (dir.path().join("shards/default"), None),
+            (state.path().join("accounts/a"), None),
+            (PathBuf::from("default"), None),
+        ] {
+            assert_eq!(
+                name_of(&state, &store).as_deref(),
+                expected,
+                "{}",
+                store.display()
+            );
+        }
+        assert_eq!(account(&state, "default").unwrap().as_deref(), Some("a"));
+        assert_eq!(account(&state, "own").unwrap(), None);
+    }
 }
