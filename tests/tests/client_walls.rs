@@ -188,6 +188,7 @@ fn a_background_session_moves_and_stays_moved() {
     let again = background.respawn();
     assert_eq!(again.session_id, session.session_id);
     assert_ne!(again.pid, session.pid);
+    suite.wait_event(&session.session_id, "start", 2, PATIENCE);
     let lease = suite.lease(&session.session_id);
     let start = lease.iter().rfind(|line| line["event"] == "start").unwrap();
     assert_eq!(
